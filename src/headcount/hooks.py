@@ -204,6 +204,12 @@ def forget_compiled_code() -> None:
         dynamo.reset()  # takes next to no time if nothing was compiled
 
 
+def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which code of torch.compile calls as it is: one that notes what it sees cannot be compiled."""
+    dynamo = sys.modules.get("torch._dynamo")
+    return function if dynamo is None else dynamo.disable(function)
+
+
 def in_backward() -> bool:
     """Whether the backward pass is running: a forward pass now is the second one of gradient checkpointing."""
     if torch.compiler.is_compiling():
@@ -213,7 +219,23 @@ def in_backward() -> bool:
 
 def is_encoder_decoder(model: nn.Module) -> bool:
     """Whether the config of a model says that it has an encoder and a decoder."""
-    return bool(getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False))
+    return bool(getattr(config_of(model), "is_encoder_decoder", False))
+
+
+def config_of(model: nn.Module) -> Any:
+    """The config of a model, also behind wrappers; None if there is none."""
+    return getattr(configured_module(model), "config", None)
+
+
+def configured_module(model: nn.Module) -> nn.Module:
+    """The outermost part of a model that has the config of a Hugging Face model.
+
+    It is the model itself, or what DistributedDataParallel, DataParallel, torch.compile or a module of the user's own
+    is wrapped around. If no part has a config, it is the module behind torch.compile's wrapper.
+    """
+    model = original_module(model)
+    configured = (part for part in model.modules() if hasattr(getattr(part, "config", None), "is_encoder_decoder"))
+    return original_module(next(configured, model))
 
 
 def original_module(model: nn.Module) -> nn.Module:

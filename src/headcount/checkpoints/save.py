@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from headcount.checkpoints.standalone import FILES, MODULE, PER_LAYER, write_sta
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import CheckpointError, UsageError, check_type
 from headcount.hooks import original_module
-from headcount.surgery.manifest import note
+from headcount.surgery.manifest import is_stale, note
 
 
 def save(
@@ -95,7 +96,10 @@ def refuse_adapters(model: nn.Module) -> None:
 
 
 def _refresh(model: PreTrainedModel) -> None:
-    """Update the config: parts may have been pruned separately, or come from a standalone checkpoint."""
+    """Update the config: parts may be pruned separately, come from a standalone checkpoint, or be new."""
+    stale = is_stale(model)
+    if stale:
+        _separate_config(model)
     config = model.config
     if any(MODULE in str(reference) for reference in (getattr(config, "auto_map", None) or {}).values()):
         del config.auto_map  # its code is written only on request
@@ -103,8 +107,17 @@ def _refresh(model: PreTrainedModel) -> None:
             vars(config).pop(name, None)
         if getattr(config, "is_heterogeneous", False):
             config.per_layer_config = None
-    if any(hasattr(module, "headcount") for module in model.modules()):
+    if stale or any(hasattr(module, "headcount") for module in model.modules()):
         note(model)
+
+
+def _separate_config(model: PreTrainedModel) -> None:
+    """Give a model a copy of its config, which the pruned model that it was made for has too."""
+    shared = model.config
+    own = copy.deepcopy(shared)
+    for module in model.modules():
+        if getattr(module, "config", None) is shared:
+            module.config = own
 
 
 def check_target(target: Path, overwrite: bool) -> None:

@@ -29,7 +29,7 @@ from headcount.head_roles.role import roles as members
 from headcount.head_roles.sight import Sight, View
 from headcount.head_roles.tallies import Column, Tally
 from headcount.heads import Head, HeadGrid
-from headcount.hooks import is_encoder_decoder, original_module
+from headcount.hooks import configured_module, is_encoder_decoder
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
@@ -152,7 +152,7 @@ def roles(
 
 def _check_text(model: nn.Module) -> None:
     """Raise if roles are not defined: for models of images or speech, or with towers that cannot be distinguished."""
-    original = original_module(model)
+    original = configured_module(model)
     kinds = set(locate(model).kinds) & set(_KINDS)
     if "input_ids" not in inspect.signature(original.forward).parameters or not kinds:
         raise UsageError(f"Roles need a text model; {type(original).__name__} takes no input_ids.")
@@ -196,7 +196,7 @@ class Measurement:
         resampling: Resampling,
     ) -> None:
         self._model, self._reading = model, reading
-        self._original: Any = original_module(model)
+        self._original: Any = configured_module(model)
         self._config = getattr(self._original, "config", None)
         size = max(len(tokenizer), getattr(self._config, "vocab_size", None) or 0)  # some tokens are not in the length
         self._frequencies = frequencies.table(size) if frequencies else None

@@ -24,7 +24,7 @@ from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
 from headcount.head_roles.sight import View
 from headcount.heads import Head
-from headcount.hooks import Hooks, is_encoder_decoder, original_module
+from headcount.hooks import Hooks, configured_module, is_encoder_decoder
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.values import Output, recomputed
 from headcount.sites.locate import locate
@@ -94,7 +94,7 @@ class _Stage:
     ) -> None:
         if (trees is not None or frequencies is not None) and tokenizer is None:
             raise UsageError("trees= and frequencies= also need tokenizer=.")
-        self._model: Any = original_module(model)
+        self._model: Any = configured_module(model)
         self._both = is_encoder_decoder(model)
         self._specials = special_ids(model, tokenizer)
         self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None

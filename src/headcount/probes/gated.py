@@ -50,19 +50,18 @@ class HardConcreteGates(Gates):
         variant: str = "default",
         seed: int = 0,
     ) -> None:
-        super().__init__(model, kinds=kinds, heads=heads)
+        super().__init__(model, kinds=kinds, heads=heads, seed=seed)
         check_name("variant of gates", variant, VARIANTS)
         self.variant = VARIANTS[variant]
         self.shape = self.variant.shape
-        self.logits_G = nn.Parameter(self._start(seed))
+        self.logits_G = nn.Parameter(self._start())
 
-    def _start(self, seed: int) -> Tensor:
+    def _start(self) -> Tensor:
         if self.variant.start is not None:
             return torch.full((len(self.heads),), self.variant.start)
         at_site = [sum(other.site == head.site for other in self.heads) for head in self.heads]
         limit_G = (3 / torch.tensor(at_site, dtype=torch.float32)).sqrt()  # glorot's, both fans the heads of a site
-        generator = torch.Generator().manual_seed(seed)
-        return (2 * torch.rand(len(self.heads), generator=generator) - 1) * limit_G
+        return (2 * torch.rand(len(self.heads), generator=self._random) - 1) * limit_G
 
     def relaxed(self, uniform_G: Tensor) -> Tensor:
         return self.shape.sample(self.logits_G, uniform_G)
@@ -126,7 +125,7 @@ def gated(
         variant: "default", "paper" or "voita2019-code". Gates of the last are soft at test time; `hc.fold_gates`
             multiplies them into the weights before heads are removed.
         gates: Gates of an earlier block to continue with, instead of the arguments above.
-        seed: Random seed of the samples.
+        seed: Random seed of the samples, and of the initial values of "voita2019-code".
 
     Yields:
         The gates: `parameters()` to train, `penalty()` to add to the loss, `mask()` of the open heads.

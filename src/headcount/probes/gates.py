@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
-from headcount.hooks import Hooks, in_backward
+from headcount.hooks import Hooks, in_backward, uncompiled
 from headcount.probes.masks import multiply
 from headcount.sites.locate import locate
 from headcount.sites.site import HeadNames, Site
@@ -30,16 +30,25 @@ class Gates(nn.Module, ABC):
 
     logits_G: nn.Parameter
 
-    def __init__(self, model: nn.Module, *, kinds: Sequence[str] | None = None, heads: HeadNames | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        kinds: Sequence[str] | None = None,
+        heads: HeadNames | None = None,
+        seed: int = 0,
+    ) -> None:
+        """seed: of the random numbers that `draw` samples by default."""
         super().__init__()
+        self._random = torch.Generator().manual_seed(seed)
         self.all_heads = locate(model).heads
         self.heads = gated_heads(model, kinds, heads)
         self._noise_G: Tensor | None = None
         self._values_G: Tensor | None = None
 
     def draw(self, generator: torch.Generator | None = None) -> None:
-        """Sample random numbers, which are used until the next call."""
-        uniform_G = torch.rand(len(self.heads), generator=generator, dtype=torch.float64)
+        """Sample random numbers, which are used until the next call. By default from a generator of the gates."""
+        uniform_G = torch.rand(len(self.heads), generator=generator or self._random, dtype=torch.float64)
         self._noise_G = uniform_G.clamp(1e-6, 1 - 1e-6).to(self.logits_G)
 
     def refresh(self) -> None:
@@ -103,6 +112,7 @@ def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator
     def begin(called: nn.Module) -> None:
         if called.training:
             if redraw:
+                torch.rand(1)  # another random state for every run, see `_Runs`
                 gates.draw()
             gates.refresh()
 
@@ -110,7 +120,7 @@ def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator
     places = {head: index for index, head in enumerate(gates.heads)}
     gates.to(next(model.parameters()).device)
     with Hooks(model) as hooks:
-        hooks.see_module(model, begin)
+        hooks.see_module(model, uncompiled(begin))
         for site in locate(model):
             mine = [places.get(head) for head in site.head_names()]
             if any(index is not None for index in mine):
@@ -169,7 +179,7 @@ class _Runs:
     """The gates of the last runs. Gradient checkpointing runs a layer again, which needs those of its first run.
 
     Several runs may wait for their backward pass. They are told apart by the state of torch's random generator, which
-    gradient checkpointing restores: new gates are drawn from it for every run.
+    gradient checkpointing restores: every run takes a number from it.
     """
 
     _KEPT = 32  # runs that may wait for their backward pass
@@ -223,9 +233,10 @@ def _gate(runs: _Runs, site: Site, places: list[int | None]) -> Callable[[nn.Mod
         range(gated_indices[0], gated_indices[0] + len(gated_indices))
     )
     at = torch.tensor([number for number, index in enumerate(places) if index is not None])
+    values = uncompiled(runs.values)
 
     def function(entry: nn.Module, context: Tensor) -> Tensor:
-        values_G = runs.values(entry)
+        values_G = values(entry)
         if contiguous:
             value = values_G[gated_indices[0] : gated_indices[0] + len(gated_indices)]
         else:

@@ -13,6 +13,8 @@ from headcount.probes.masks import masked
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
 
+_ONE_MASK = ("bert", "gpt2")  # families whose layers passed one mask to their self-attention and cross-attention
+
 
 @contextmanager
 def head_mask(
@@ -31,7 +33,8 @@ def head_mask(
         model: The model.
         head_mask: Mask of the encoder of an encoder-decoder, or of the only stack of another model.
         decoder_head_mask: Mask of the decoder's self-attention.
-        cross_attn_head_mask: Mask of the cross-attention.
+        cross_attn_head_mask: Mask of the cross-attention. By default 1; in decoders of BERT's relatives and GPT-2 with
+            cross-attention, the mask of the decoder's self-attention, as their layers had one mask for both.
 
     Raises:
         MaskError: If the model has no such attention, or the shape does not fit.
@@ -47,6 +50,9 @@ def head_mask(
     for kind in masks:
         if kind not in sites.kinds:
             raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")
+    crossing = {site.family for site in sites if site.kind == "cross"}
+    if "decoder" in masks and "cross" not in masks and crossing and crossing.issubset(_ONE_MASK):
+        masks["cross"] = masks["decoder"]
     rows = {kind: _rows(sites, kind, torch.as_tensor(mask)) for kind, mask in masks.items()}
     columns = [rows[site.kind][site.layer][..., list(site.heads)] if site.kind in rows else None for site in sites]
     with masked(model, _join(sites, columns)):

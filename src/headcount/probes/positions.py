@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-from headcount.hooks import is_encoder_decoder, original_module
+from headcount.hooks import config_of, is_encoder_decoder
 from headcount.sites.site import Site
 
 _IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id", "decoder_start_token_id")
@@ -52,7 +52,7 @@ def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = No
     if tokenizer is not None:
         languages = getattr(tokenizer, "lang_token_to_id", {}).values()
         return {int(token) for token in (*tokenizer.all_special_ids, *languages)} - {tokenizer.unk_token_id}
-    config = getattr(original_module(model), "config", None)
+    config = config_of(model)
     ids = [getattr(config, name, None) for name in _IDS]
     flat = [token for value in ids for token in (value if isinstance(value, list) else [value])]
     return {int(token) for token in flat if token is not None}
@@ -65,7 +65,7 @@ def sides(
 
     In cross-attention a query is a decoding step and is identified by the token that it generates.
     """
-    config, both = getattr(original_module(model), "config", None), is_encoder_decoder(model)
+    config, both = config_of(model), is_encoder_decoder(model)
     source = _side(batch.get("input_ids"), batch.get("attention_mask"), specials)
     read, written = _target(config, batch, specials) if both else (None, None)
     by_kind = {"decoder": (read, read), "cross": (written, source)} if both else {}

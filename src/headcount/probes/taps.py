@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError, check_name
-from headcount.hooks import Hooks, in_backward, original_module
+from headcount.hooks import Hooks, in_backward, original_module, uncompiled
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
 from headcount.sites.site import Site, Sites
@@ -91,7 +91,7 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
         )
     sites = locate(model)
     taps = Taps(sites)
-    deliver = sink or taps._add
+    deliver = uncompiled(sink) if sink is not None else taps._add
     with ExitStack() as stack:
         if any(reduction is not None for reduction in reductions.values()):
             stack.enter_context(eager_attention(original_module(model)))

@@ -23,7 +23,7 @@ from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers, select
 from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
-from headcount.surgery.fold_gates import check_foldable, fold_gates
+from headcount.surgery.fold_gates import check_foldable, fold_open_gates
 from headcount.surgery.plan import check_removable
 from headcount.training.log import Log
 from headcount.training.loop import LOG
@@ -67,7 +67,7 @@ class GateLearning:
                 )  # fmt: skip
             mask, by_rank = shaped_mask(live, gates, partner.groups, pipeline.shape)
             learned = self._described(partner, mask, by_rank, folder)
-        fold_gates(live, gates)
+        fold_open_gates(live, gates)
         return Choice(mask, live, ChoiceDetails(gates=learned), training=took, seconds=took.seconds)
 
     def _described(self, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:

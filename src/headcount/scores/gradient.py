@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UsageError, check_name
+from headcount.errors import MaskError, UsageError, check_name
 from headcount.probes.masks import masked
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
@@ -81,13 +81,16 @@ def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.nd
 def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
     """[B, H] gradients of each example's loss with respect to the heads' masks.
 
-    By one backward pass, or by one for each example if its loss depends on the others in the batch.
+    By one backward pass, or by one for each example if its loss depends on the others or on several rows of the model.
     """
     if not task.separate(model):
         return _gradients_by_example(model, task, batch)
     mask_BH = torch.ones(rows_of(batch), len(locate(model).heads), requires_grad=True)
-    with masked(model, mask_BH):
-        nll_B = task.nll(model, batch)
+    try:
+        with masked(model, mask_BH):
+            nll_B = task.nll(model, batch)
+    except MaskError:  # the model has other rows than the batch, as for multiple choice
+        return _gradients_by_example(model, task, batch)
     (gradient_BH,) = slopes_of(nll_B, [mask_BH])
     return gradient_BH.double().numpy()
 

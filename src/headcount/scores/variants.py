@@ -27,7 +27,7 @@ from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.tasks.batch import Batch, repeated, rows_of
+from headcount.tasks.batch import Batch, by_example, named_tensors, repeated, rows_of
 from headcount.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -122,9 +122,10 @@ def _whole(model: nn.Module, task: Task, variants: Sequence[Variant], done: Done
 
 def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool, done: Done) -> Piece:
     """For tasks that measure a batch in one run of the model."""
-    rows = rows_of(batch)
-    with remembered(model, rows) as memory:
+    with remembered(model, rows_of(batch)) as memory:
         base = task.measure(model, batch)
+    rows = memory.rows
+    fast = fast and all(len(context) == rows for context in memory.contexts.values())  # not for multiple choice
     measured = np.empty((len(variants), *base.shape))
     if not fast:
         for index, variant in enumerate(variants):
@@ -252,7 +253,5 @@ def _groups(model: nn.Module, variants: Sequence[Variant], tokens: int) -> Itera
 
 def _tokens(batch: Batch) -> int:
     """Tokens of the longest input; a batch whose inputs have different numbers of rows is not repeated."""
-    tensors = [value for value in batch.values() if isinstance(value, Tensor)]
-    if len({len(value) for value in tensors}) > 1:
-        return _TOKENS
-    return max(value.numel() for value in tensors)
+    tensors = named_tensors(batch)
+    return max(value.numel() for value in tensors.values()) if len(by_example(batch)) == len(tensors) else _TOKENS

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 
 
 def compute_device(model: nn.Module) -> torch.device:
     """The device on which the model computes, which differs from that of offloaded weights."""
-    device = getattr(_hook(original_module(model)), "execution_device", None)
+    device = getattr(_hook(configured_module(model)), "execution_device", None)
     if device is not None:
         return torch.device(device)
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
@@ -24,8 +24,8 @@ def input_device(model: nn.Module) -> torch.device:
     device = compute_device(model)
     if device.type == "meta":
         raise ModelError(
-            f"{type(original_module(model)).__name__} is on the meta device: it has shapes and no weights, and cannot "
-            "run. Load it from a checkpoint with hc.load."
+            f"{type(configured_module(model)).__name__} is on the meta device: it has shapes and no weights, and "
+            "cannot run. Load it from a checkpoint with hc.load."
         )
     return device
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor, nn
 
+from headcount.hooks import config_of, configured_module
 from headcount.sites.devices import stored
 
 _OF_LOADING = {"transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
@@ -16,7 +17,10 @@ _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # bytes of a number ->
 
 
 def weight_hash(model: nn.Module) -> str:
-    """A hash of every parameter and saved buffer: names, types, shapes and bytes."""
+    """A hash of every parameter and saved buffer: names, types, shapes and bytes. Wrappers do not change it."""
+    inner = configured_module(model)
+    if len(inner.state_dict()) == len(model.state_dict()):  # a wrapper only puts a prefix before the names
+        model = inner
     tensors = sorted((name, value) for name, value in model.state_dict().items() if isinstance(value, Tensor))
     with ThreadPoolExecutor() as threads:  # hashing large tensors releases the GIL
         hashes = threads.map(lambda item: tensor_hash(item[0], stored(model, *item)), tensors)
@@ -25,7 +29,7 @@ def weight_hash(model: nn.Module) -> str:
 
 def config_hash(model: nn.Module) -> str:
     """A hash of the configuration: activations or norms may differ where the weights are the same."""
-    config = getattr(model, "config", None)
+    config = config_of(model)
     if config is None or not hasattr(config, "to_dict"):
         return ""
     return hashlib.sha256(json.dumps(_described(config.to_dict()), sort_keys=True).encode()).hexdigest()[:40]

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from headcount.hooks import Hooks
+from headcount.hooks import Hooks, is_encoder_decoder
 from headcount.sites.attention import Attention
 from headcount.sites.inputs import example_batch
 from headcount.sites.projection import relative, relative_path, width_in
@@ -97,7 +97,7 @@ def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | str | 
 def _stack(model: nn.Module, path: str, module: nn.Module) -> Literal["encoder", "decoder", "flag"]:
     if hasattr(module, "is_decoder"):
         return "flag"
-    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+    if is_encoder_decoder(model):
         return "decoder" if "decoder" in path.split(".") else "encoder"
     causal = getattr(module, "is_causal", None)
     writes = hasattr(model, "can_generate") and model.can_generate()  # type: ignore[operator]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig
 
 from headcount.errors import ModelError
+from headcount.hooks import config_of
 from headcount.sites.devices import compute_device
 
 Batch = dict[str, Tensor]
@@ -58,7 +59,7 @@ def example_batch(
 
 def longest(model: nn.Module, length: int) -> int:
     """The requested number of tokens, or the number of positions of the model if that is smaller."""
-    config = getattr(model, "config", None)
+    config = config_of(model)
     names = ("max_position_embeddings", "n_positions", "max_target_positions")
     limits = [int(getattr(part, name)) for part in _configs(config) for name in names if getattr(part, name, None)]
     table = position_limit(model)
@@ -97,7 +98,7 @@ class _Maker:
     """Makes the parts of one batch from one seeded generator."""
 
     def __init__(self, model: nn.Module, batch: int, length: int, seed: int) -> None:
-        self.config = getattr(model, "config", None)
+        self.config = config_of(model)
         self.batch = batch
         self.length = length
         self._random = torch.Generator().manual_seed(seed)

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from torch import nn
 
 from headcount.errors import ModelError, UnknownArchitecture, UsageError
-from headcount.hooks import original_module
+from headcount.hooks import config_of, original_module
 from headcount.registry import Registry
 from headcount.sites import generic
 from headcount.sites.attention import Attention, Family
@@ -71,8 +71,7 @@ def locate(model: nn.Module) -> Sites:
 
 def reads_both_ways(model: nn.Module) -> bool:
     """Whether every token attends to later tokens: an encoder whose config has is_decoder=False."""
-    config = getattr(original_module(model), "config", None)
-    return getattr(config, "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}
+    return getattr(config_of(model), "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}
 
 
 def add_family(name: str, family: Family) -> None:
@@ -172,7 +171,7 @@ def _unique(sites: list[Site]) -> Iterable[Site]:
 
 def _as_noted(model: nn.Module, site: Site) -> Site:
     """Restore the original head numbers of an evenly pruned model loaded by stock code, from its config."""
-    noted = getattr(getattr(model, "config", None), MANIFEST, None)
+    noted = getattr(config_of(model), MANIFEST, None)
     if noted is None or hasattr(site.module, "headcount"):
         return site
     try:

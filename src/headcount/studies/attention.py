@@ -12,7 +12,7 @@ from headcount.corpora.alignment import pieces
 from headcount.corpora.target_language import target_ids
 from headcount.errors import UsageError
 from headcount.heads import Head
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.probes.taps import tapped
 from headcount.record import Record, Signature
 from headcount.record.results.attention import AttentionMap
@@ -41,7 +41,7 @@ def attention_map(
     if not text.strip():
         raise UsageError("The text is empty: there are no tokens to show attention for.")
     (located,) = locate(model).find(Head.parse(head))
-    original: Any = original_module(model)
+    original: Any = configured_module(model)
     config = original.config
     both = bool(getattr(config, "is_encoder_decoder", False))
     ids, source = _tokens(tokenizer, text)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from headcount.corpora.alignment import Pieces, piece_spans, pieces, pieces_of_words
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
@@ -85,7 +85,7 @@ def _example(
     ids = encoded.ids
     if not 2 <= len(ids) <= longest:
         return None
-    original: Any = original_module(model)
+    original: Any = configured_module(model)
     config, device = original.config, input_device(model)
     if not hasattr(config, "vocab_size"):
         raise UsageError(f"{type(original).__name__} does not read text: example sentences need a text model.")

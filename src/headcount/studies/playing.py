@@ -22,7 +22,7 @@ from headcount.head_roles.measure import Roles, count_corpus
 from headcount.head_roles.playing import played
 from headcount.head_roles.role import Playable
 from headcount.head_roles.role import roles as members
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.metrics import Metric
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
@@ -57,8 +57,8 @@ def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokeniz
     if locate(model).kinds == ("decoder",):
         return task("language-modelling", texts=texts, tokenizer=tokenizer, metric="loss")
     raise UsageError(
-        f"Replacing heads by roles needs a loss: {type(original_module(model)).__name__} has none on sentences without "
-        "translations. Use a translation model with parallel text, or a language model."
+        f"Replacing heads by roles needs a loss: {type(configured_module(model)).__name__} has none on sentences "
+        "without translations. Use a translation model with parallel text, or a language model."
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import DynamicCache, PreTrainedConfig
 
 from headcount.errors import ModelError, UsageError
-from headcount.hooks import original_module
+from headcount.hooks import config_of, original_module
 from headcount.record.results.inspect import Cost, KindCost
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
@@ -45,7 +46,7 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
         length=length,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         flops=counts.get(""),
-        cache_bytes=sum(_cache_bytes(site, length) for site in sites),
+        cache_bytes=sum(_cache_bytes(site, length, _window(model, site)) for site in sites),
         kinds=kinds,
     )
 
@@ -94,9 +95,20 @@ def _paths(site: Site) -> list[str]:
     return [site.path, *outside]
 
 
-def _cache_bytes(site: Site, length: int) -> int:
-    """Keys and values of `length` tokens for one example; attention of an encoder is never cached."""
+def _window(model: nn.Module, site: Site) -> int | None:
+    """Tokens that a layer's attention reaches back to, itself included, according to its cache; None if to all."""
+    config = config_of(model)
+    if site.kind != "decoder" or not isinstance(config, PreTrainedConfig):
+        return None
+    layers, index = DynamicCache(config=config).layers, getattr(site.module, "layer_idx", None)
+    return getattr(layers[index], "sliding_window", None) if index is not None and index < len(layers) else None
+
+
+def _cache_bytes(site: Site, length: int, window: int | None) -> int:
+    """Keys and values held after `length` tokens of one example; attention of an encoder is never cached."""
     if site.kind not in ("decoder", "cross"):
         return 0
+    if window is not None:
+        length = min(length, window - 1)  # the token to come is the last of its window
     size = next(site.output.parameters()).element_size()
     return 2 * length * max(1, site.kv_heads * site.head_dim) * size  # an empty site still counts its tokens

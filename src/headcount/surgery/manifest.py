@@ -20,6 +20,7 @@ from typing import Any
 from torch import nn
 
 from headcount.errors import CheckpointError
+from headcount.hooks import config_of
 from headcount.sites.attention import Attention
 from headcount.sites.locate import MANIFEST, locate
 from headcount.sites.projection import width_in, width_out
@@ -36,7 +37,7 @@ _MOST_HEADS = 65_536  # at one site; limits the work that a malicious file can c
 
 def note(model: nn.Module) -> None:
     """Write the remaining heads into the model's config. A model that lost none gets no manifest."""
-    config = getattr(model, "config", None)
+    config = config_of(model)
     if config is None:
         return
     sites = locate(model)
@@ -47,6 +48,17 @@ def note(model: nn.Module) -> None:
         setattr(config, KEY, {"version": VERSION, "note": NOTE, "digest": digest(entries, sites), "sites": entries})
     elif hasattr(config, KEY):
         delattr(config, KEY)
+
+
+def is_stale(model: nn.Module) -> bool:
+    """Whether the manifest in the config is that of another model: a new model made from a pruned model's config.
+
+    All of its modules are as the config builds them, but the manifest says that some of them lost heads.
+    """
+    manifest = getattr(config_of(model), KEY, None)
+    if manifest is None or any(hasattr(module, "headcount") for module in model.modules()):
+        return False
+    return any(entry["heads"] != entry["built"] for entry in check(manifest).values())
 
 
 def _entry(site: Site) -> dict[str, Any]:

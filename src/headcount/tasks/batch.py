@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import length_hint
 from typing import Any
@@ -57,18 +58,29 @@ def named_tensors(batch: Any) -> dict[str, Tensor]:
 
 
 def rows_of(batch: Batch) -> int:
-    """Number of examples in a batch."""
-    return next(len(value) for value in batch.values() if isinstance(value, Tensor))
+    """Number of examples in a batch: the length that most of its tensors have.
+
+    Tensors of one row among longer ones, such as positions [1, T], are for all examples; of equals the first counts.
+    """
+    lengths = [len(value) for value in batch.values() if isinstance(value, Tensor) and value.dim()]
+    if not lengths:
+        names = ", ".join(map(str, batch)) or "nothing"
+        raise UsageError(f"A batch needs a tensor with one row per example, such as input_ids; it has {names}.")
+    return Counter([length for length in lengths if length > 1] or lengths).most_common(1)[0][0]
+
+
+def by_example(batch: Batch) -> list[str]:
+    """Names of the tensors with one row per example. Others are for all examples: class weights, a temperature."""
+    rows, tensors = rows_of(batch), named_tensors(batch)
+    return [name for name, value in tensors.items() if value.dim() and len(value) == rows]
 
 
 def repeated(batch: Batch, times: int) -> Batch:
     """The same examples several times."""
     if times == 1:
         return batch
-    return {
-        name: value.repeat(times, *(1,) * (value.dim() - 1)) if isinstance(value, Tensor) else value
-        for name, value in batch.items()
-    }
+    rows = {name: batch[name].repeat(times, *(1,) * (batch[name].dim() - 1)) for name in by_example(batch)}
+    return {**batch, **rows}
 
 
 def chunks(count: int, size: int) -> Iterator[range]:

@@ -15,7 +15,7 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
 from headcount.corpora.tables import SUFFIXES
 from headcount.errors import UsageError
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -161,7 +161,7 @@ class Classification(TextTask):
 
 def _check_classifier(model: nn.Module, batch: Batch) -> None:
     """Raise if the model does not choose one class per text, or cannot find the end of a text in a batch."""
-    plain_model = getattr(model, "module", original_module(model))
+    plain_model = configured_module(model)
     config = getattr(plain_model, "config", None)
     kind, number = getattr(config, "problem_type", None), getattr(config, "num_labels", None)
     if number == 1 or kind in _OTHER_PROBLEMS:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from headcount.errors import UsageError
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.metrics import COSINE_DISTANCE, Metric
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
@@ -81,7 +81,7 @@ class Embedding(PlainTextTask):
 
     def _embeddings(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B, D] in double precision: distances of single heads can be as small as 1e-6."""
-        original: Any = original_module(model)
+        original: Any = configured_module(model)
         base: Any = getattr(original, "base_model", original)
         if getattr(base.config, "is_encoder_decoder", False):
             raise UsageError(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.record import Signature
 from headcount.sites.running import evaluating
-from headcount.tasks.batch import Batch, Batches, fingerprint, named_tensors, repeated
+from headcount.tasks.batch import Batch, Batches, by_example, fingerprint, named_tensors, repeated
 from headcount.tasks.quality import Quality
 from headcount.tasks.soundness import loss_tolerance
 from headcount.tasks.task import Task, measured
@@ -59,13 +59,14 @@ class BatchTask(Task):
 
     def separate(self, model: nn.Module) -> bool:
         if self._separate is None:
-            self._separate = self._same_twice(model, next(iter(self._batches), {}))
+            firsts: dict[tuple[str, ...], Batch] = {}  # which tensors have a row per example -> a batch
+            for batch in self._batches:
+                firsts.setdefault(tuple(by_example(batch)), batch)
+            self._separate = all(self._same_twice(model, batch) for batch in firsts.values())
         return self._separate
 
     def _same_twice(self, model: nn.Module, batch: Batch) -> bool:
         """Whether losses are the same in a batch of the same examples twice."""
-        if len({len(value) for value in batch.values() if isinstance(value, Tensor)}) != 1:
-            return True  # cannot be repeated
         try:
             with evaluating(model):
                 once_B, twice_B = self.nll(model, batch), self.nll(model, repeated(batch, 2))

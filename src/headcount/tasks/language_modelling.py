@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.sites.locate import reads_both_ways
 from headcount.sites.running import evaluating
@@ -58,8 +58,8 @@ class LanguageModelling(PlainTextTask):
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         if reads_both_ways(model):
             raise UsageError(
-                f"{type(original_module(model)).__name__} attends in both directions: as a language model it would see "
-                "the tokens it predicts. Use the task masked-language-modelling."
+                f"{type(configured_module(model)).__name__} attends in both directions: as a language model it would "
+                "see the tokens it predicts. Use the task masked-language-modelling."
             )
         logits_BTV: Tensor = model(**model_inputs(model, batch, ("input_ids", "attention_mask"))).logits
         check_logits(model, logits_BTV, self.name, dimensions=3)

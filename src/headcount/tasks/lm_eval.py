@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.metrics import Metric, all_right, wrong_or_right
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -225,7 +225,7 @@ def _harness_model(
     """The model wrapped for the harness, without its progress bars. Masks attached to the model stay in effect."""
     from lm_eval.models.huggingface import HFLM
 
-    live = original_module(model)
+    live = configured_module(model)
     if not isinstance(live, PreTrainedModel) or not live.can_generate():
         raise UsageError(f"lm-eval tasks need a model that generates text; {type(live).__name__} does not.")
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError, UsageError
-from headcount.hooks import is_encoder_decoder, original_module
+from headcount.hooks import configured_module, is_encoder_decoder
 from headcount.sites.running import evaluating
 
 _PADDED = ("input_ids", "attention_mask", "token_type_ids", "labels")
@@ -86,7 +86,7 @@ def _row(model: nn.Module, batch: Mapping[str, Any], row: int, columns: int) -> 
 
 def _vocabulary(model: nn.Module) -> int | None:
     """Number of token embeddings of a model; None if unknown."""
-    plain_model: Any = getattr(model, "module", original_module(model))
+    plain_model: Any = configured_module(model)
     try:
         table = plain_model.get_input_embeddings()
     except (AttributeError, NotImplementedError):
@@ -95,4 +95,4 @@ def _vocabulary(model: nn.Module) -> int | None:
 
 
 def _class_name(model: nn.Module) -> str:
-    return type(getattr(model, "module", original_module(model))).__name__
+    return type(configured_module(model)).__name__

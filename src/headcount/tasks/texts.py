@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.hooks import original_module
+from headcount.hooks import configured_module
 from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
 from headcount.tasks.soundness import check_ids
@@ -31,7 +31,7 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
     check_length(model, batch["input_ids"].shape[1])
     check_ids(model, batch["input_ids"])
     inputs = {name: batch[name] for name in names}
-    plain_model = getattr(model, "module", original_module(model))  # wrapped if there are several processes
+    plain_model = configured_module(model)
     padding, mask_BT = getattr(getattr(plain_model, "config", None), "pad_token_id", None), batch.get("attention_mask")
     if padding is not None and mask_BT is not None:
         inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
@@ -69,6 +69,6 @@ def check_length(model: nn.Module, length: int) -> None:
     limit = position_limit(model)
     if limit is not None and length > limit:
         raise UsageError(
-            f"A text has {length} tokens, but {type(original_module(model)).__name__} has positions for {limit}. "
+            f"A text has {length} tokens, but {type(configured_module(model)).__name__} has positions for {limit}. "
             f"Truncate longer texts: max_length={limit}, or --max-length {limit} on the command line."
         )

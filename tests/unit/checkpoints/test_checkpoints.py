@@ -247,3 +247,13 @@ def test_what_stock_code_loads_is_known(tmp_path: Path) -> None:
         folder = hc.save(small, tmp_path / str(expected))
         if expected:
             assert identical(outputs(tf.LlamaForCausalLM.from_pretrained(folder)), outputs(small))
+
+
+def test_a_new_model_of_a_pruned_models_config_has_all_heads(bert: nn.Module, tmp_path: Path) -> None:
+    small = hc.remove(bert, hc.locate(bert).mask(off=["encoder.0.0", "encoder.1.*"]))
+    new = type(bert)(small.config).eval()
+    loaded = hc.load(hc.save(new, tmp_path / "new"))
+    assert len(hc.locate(loaded).heads) == len(hc.locate(bert).heads)
+    assert not hasattr(loaded.config, "head_pruning")
+    assert hasattr(small.config, "head_pruning"), "it has this config too"
+    assert len(hc.locate(hc.load(hc.save(small, tmp_path / "small"))).heads) == len(hc.locate(small).heads)

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import headcount as hc
 import zoo
@@ -156,6 +156,23 @@ def test_while_training_every_run_draws_anew_and_gradients_arrive(bert: nn.Modul
         assert not torch.equal(*seen)
         assert (gates.logits_G.grad != 0).any()
     assert [str(head) for head in gates.heads] == ["encoder.0.1", *(f"encoder.2.{i}" for i in range(4))]
+
+
+def test_the_seed_decides_what_is_drawn(bert: nn.Module) -> None:
+    def drawn(seed: int) -> list[Tensor]:
+        torch.manual_seed(torch.seed() % 2**31)  # of the caller, and not of the gates
+        with hc.gated(bert.train(), seed=seed) as gates, torch.no_grad():
+            gates.logits_G.zero_()
+            samples = []
+            for _ in range(3):
+                bert(input_ids=torch.arange(5, 11)[None])
+                samples.append(gates.current().clone())
+        return samples
+
+    first, again, other = drawn(1), drawn(1), drawn(2)
+    assert all(torch.equal(*pair) for pair in zip(first, again, strict=True))
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(first[0], other[0])
 
 
 @pytest.mark.parametrize("runs", [1, 2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import transformers as tf
 from torch import nn
 
 import headcount as hc
@@ -50,6 +51,24 @@ def test_encoder_decoder_has_three(marian: nn.Module) -> None:
             expected = outputs(marian)
         with hc.head_mask(marian, **{argument: off}):
             assert identical(outputs(marian), expected)
+
+
+@pytest.mark.parametrize(("config", "model"), [("BertConfig", "BertLMHeadModel"), ("GPT2Config", "GPT2LMHeadModel")])
+def test_decoders_with_cross_attention_had_one_mask_for_both(config: str, model: str) -> None:
+    """Layers of transformers 4.50.3 passed `head_mask` to their self-attention and to their cross-attention."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 50}
+    settings = getattr(tf, config)(**sizes, is_decoder=True, add_cross_attention=True, bos_token_id=1, eos_token_id=2)
+    decoder, off = getattr(tf, model)(settings).eval(), torch.ones(2, 4)
+    off[1, 2] = 0
+    with hc.masked(decoder, hc.locate(decoder).mask(off=["decoder.1.2", "cross.1.2"])):
+        both = outputs(decoder)
+    with hc.masked(decoder, hc.locate(decoder).mask(off="decoder.1.2")):
+        one = outputs(decoder)
+    with hc.head_mask(decoder, off):
+        assert identical(outputs(decoder), both)
+    with hc.head_mask(decoder, decoder_head_mask=off, cross_attn_head_mask=torch.ones(4)):
+        assert identical(outputs(decoder), one)
+    assert not identical(both, one)
 
 
 def test_gradients_reach_the_mask(llama: nn.Module) -> None:

@@ -27,6 +27,7 @@ from headcount.pruning.folder import prune_in_folder, sweep
 from headcount.pruning.gate_learning import gate_steps
 from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
 from headcount.pruning.saving import Saving
+from headcount.surgery.fold_gates import fold_open_gates
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from headcount.training.penalty import Penalty
@@ -231,7 +232,29 @@ def test_soft_gates_of_test_time_become_part_of_the_weights(planted: nn.Module) 
         torch.testing.assert_close(hc.remove(live, gates.mask())(input_ids=ids).logits, expected, rtol=0, atol=1e-4)
 
 
-def test_gates_of_zero_and_one_are_part_of_the_weights_already(planted: nn.Module) -> None:
+@pytest.mark.parametrize("variant", ["default", "voita2019-code"])
+@pytest.mark.parametrize("architecture", ["bert", "gpt2"])
+def test_folded_weights_compute_what_the_gates_did(architecture: str, variant: str) -> None:
+    model, ids = zoo.build(architecture), torch.arange(5, 17).reshape(2, 6)
+    with hc.gated(model, variant=variant) as gates, torch.no_grad():
+        gates.logits_G.copy_(torch.linspace(-4, 4, len(gates.heads)))
+        gated = model(input_ids=ids).logits
+    assert 0 < gates.mask().numbers().sum() < len(gates.heads), "some are closed"
+    hc.fold_gates(model, gates)
+    with torch.no_grad():
+        torch.testing.assert_close(model(input_ids=ids).logits, gated)
+        torch.testing.assert_close(hc.remove(model, gates.mask())(input_ids=ids).logits, gated, rtol=1e-4, atol=1e-5)
+
+
+def test_the_pipeline_keeps_the_weights_of_closed_heads(bert: nn.Module) -> None:
+    gates, before = HardConcreteGates(bert, variant="voita2019-code"), weights(bert)
+    with torch.no_grad():
+        gates.logits_G.fill_(-4)
+    fold_open_gates(bert, gates)
+    assert all(torch.equal(before[name], value) for name, value in weights(bert).items())
+
+
+def test_open_gates_are_part_of_the_weights_already(planted: nn.Module) -> None:
     before = weights(planted)
     hc.fold_gates(planted, HardConcreteGates(planted))
     after = weights(planted)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
 import headcount as hc
 import zoo
+from headcount.sites.inputs import example_batch
 from headcount.surgery.cost import head_parameters
 
 
@@ -54,3 +56,20 @@ def test_modes_and_backend_are_left_alone(llama: nn.Module) -> None:
     assert llama.training
     assert llama.config._attn_implementation == "sdpa"
     assert all(torch.isfinite(parameter).all() for parameter in llama.parameters())
+
+
+@pytest.mark.parametrize("name", sorted(zoo.WRITERS - {"whisper"}))  # whisper reads as many frames as it has positions
+def test_the_cache_is_what_generation_holds(name: str) -> None:
+    model = zoo.build(name)
+    batch = example_batch(model, batch=1, length=12, target=12, padded=False)
+    with torch.no_grad():
+        cache = model(**batch, use_cache=True).past_key_values
+    parts = [cache.self_attention_cache, cache.cross_attention_cache] if hasattr(cache, "is_updated") else [cache]
+    held = sum(layer.keys.nbytes + layer.values.nbytes for part in parts for layer in part.layers)
+    assert hc.cost(model, length=12).cache_bytes == held
+
+
+def test_the_cache_of_a_pruned_model_with_windows() -> None:
+    model = zoo.build("gemma2")  # windows of 8 tokens in layers 0 and 2
+    small = hc.remove(model, hc.locate(model).mask(off=["decoder.0.*"]))
+    assert hc.cost(small, length=12).cache_bytes == 2 * 4 * (7 * 1 + 12 * 2 * 16 + 7 * 2 * 16)

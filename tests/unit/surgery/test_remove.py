@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -232,3 +233,23 @@ def test_things_that_are_no_models_and_no_masks(bert: nn.Module) -> None:
             pass
     with pytest.raises(UsageError, match="at least 1"):
         hc.cost(bert, length=0)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "off"),
+    [
+        ("t5", ["encoder.0.0", "decoder.1.*"]),
+        ("mpnet", ["encoder.0.0"]),
+        ("bloom", ["decoder.0.1"]),
+        ("bert", ["encoder.1.*"]),
+        ("llama", ["decoder.0.0"]),
+    ],
+)
+def test_a_pruned_model_can_be_pickled(architecture: str, off: list[str]) -> None:
+    """As multiprocessing and `torch.save(model)` do; headcount itself reads no pickle."""
+    model = zoo.build(architecture)
+    small = hc.remove(model, hc.locate(model).mask(off=off))
+    again = pickle.loads(pickle.dumps(small))
+    assert identical(outputs(again), outputs(small))
+    assert [type(module) for module in again.modules()] == [type(module) for module in small.modules()]
+    assert hc.locate(again).mask() == hc.locate(small).mask()

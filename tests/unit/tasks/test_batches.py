@@ -1,9 +1,17 @@
-"""Batches are made when asked for, and know how many they are."""
+"""Batches are made when asked for, and know how many they are and how many examples they have."""
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from torch import Tensor, nn
+
+import headcount as hc
+from headcount.errors import UsageError
 from headcount.scores.pieces import summed
-from headcount.tasks.batch import Batches
+from headcount.tasks.batch import Batches, repeated, rows_of
 
 
 def test_batches_are_made_one_by_one_and_counted() -> None:
@@ -28,3 +36,63 @@ def test_work_on_batches_says_how_far_it_is() -> None:
     plain: list[tuple[str, int, int]] = []
     summed(iter([1, 2, 3]), lambda batch: {"n": batch}, progress=lambda *at: plain.append(at))
     assert plain == [("batches", done, 3) for done in (0, 1, 2, 3)]
+
+
+def test_rows_are_counted_by_most_tensors() -> None:
+    ids, places = torch.zeros(3, 7), torch.arange(7)[None]
+    assert rows_of({"position_ids": places, "input_ids": ids}) == 3
+    assert rows_of({"scale": torch.tensor(1.0), "input_ids": ids}) == 3
+    assert rows_of({"weight": torch.ones(2), "input_ids": ids, "labels": torch.zeros(3)}) == 3
+    assert rows_of({"input_ids": ids[:1], "position_ids": places}) == 1
+    with pytest.raises(UsageError, match="one row per example, such as input_ids; it has scale"):
+        rows_of({"scale": torch.tensor(1.0)})
+
+
+def test_what_all_examples_share_is_not_repeated() -> None:
+    batch = {"position_ids": torch.arange(7)[None], "input_ids": torch.zeros(3, 7), "scale": torch.tensor(2.0)}
+    twice = repeated(batch, 2)
+    assert {name: list(value.shape) for name, value in twice.items()} == {
+        "position_ids": [1, 7], "input_ids": [6, 7], "scale": []
+    }  # fmt: skip
+
+
+IDS = torch.arange(4, 18).reshape(2, 7)
+OTHERS = {
+    "positions": {"position_ids": torch.arange(7)[None]},
+    "a number": {"scale": torch.tensor(1.0)},
+    "class weights": {"weight": torch.tensor([1.0, 2.0])},
+}
+
+
+@pytest.mark.parametrize("score", ["ablation", "gradient", "integrated-gradients", "shapley"])
+@pytest.mark.parametrize("other", OTHERS)
+def test_batches_that_begin_with_what_all_examples_share(bert: nn.Module, other: str, score: str) -> None:
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        places = {name: batch[name] for name in ("input_ids", "position_ids") if name in batch}
+        labels, weight = torch.arange(len(batch["input_ids"])) % 2, batch.get("weight")
+        return nn.functional.cross_entropy(model(**places).logits, labels, weight=weight, reduction="none")
+
+    options = {"permutations": 2} if score == "shapley" else {"steps": 2} if "integrated" in score else {}
+    rows = [torch.cat([IDS, IDS[:1]]), IDS]
+    with_others = hc.task.of([{**OTHERS[other], "input_ids": ids, "token_type_ids": ids * 0} for ids in rows], nll=nll)
+    alone = hc.task.of([{"input_ids": ids} for ids in rows], nll=lambda model, batch: nll(model, batch | OTHERS[other]))
+    found, expected = (hc.score(score, bert, task, **options).numbers() for task in (with_others, alone))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("score", ["ablation", "gradient"])
+def test_a_model_with_several_rows_for_an_example(score: str) -> None:
+    torch.manual_seed(0)
+    config = tf.BertConfig(
+        vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32
+    )  # fmt: skip
+    model, ids_BCT = tf.BertForMultipleChoice(config).eval(), torch.randint(4, 60, (3, 4, 7))
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        logits_BC = model(input_ids=batch["input_ids"]).logits
+        return nn.functional.cross_entropy(logits_BC, batch["labels"], reduction="none")
+
+    batch = {"input_ids": ids_BCT, "labels": torch.tensor([0, 3, 1])}
+    singly = [{name: value[row : row + 1] for name, value in batch.items()} for row in range(3)]
+    found, expected = (hc.score(score, model, hc.task.of(task, nll=nll)).numbers() for task in ([batch], singly))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)

@@ -20,6 +20,7 @@ from headcount.corpora.ragged import Ragged
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
 from headcount.errors import UsageError
+from headcount.hooks import config_of
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -269,7 +270,7 @@ def _encoded(
 
 def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and labels [B, T] of every target token given those before it."""
-    config: Any = getattr(model, "module", model).config  # the model is wrapped if there are several processes
+    config = config_of(model)
     if not getattr(config, "is_encoder_decoder", False):
         raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is not one.")
     check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
