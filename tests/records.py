@@ -120,7 +120,7 @@ def speed() -> Record:
         for batch in (1, 4, 16)
         for name, faster in (("shop/model-a", 1.0), ("shop/model-b", 1.2))
     ]  # fmt: skip
-    sizes = {name: size(15) for name in ("shop/model-a", "shop/model-b")}
+    sizes = {"shop/model-a": size(15), "shop/model-b": size(8)}
     parts = {"rows": rows, "models": sizes, "threads": 2, "device": "cpu"}
     return typed("bench", Signature("shop/model-a"), parts)
 

@@ -168,7 +168,10 @@ def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
 def sweep(sites: Sites, model: str = "shop/model-a") -> Record:
     heads = names(sites)
     quality = {"before": measured(30.0), "after": measured(29.0)}
-    point = {"kept_by_kind": {"encoder": 2}, "heads": heads[:2], "quality": quality, "settled": 0.9}
+    point = {
+        "kept_by_kind": {"encoder": 2}, "heads": heads[:2], "quality": quality, "settled": 0.9,
+        "removed_heads": heads[2:],
+    }  # fmt: skip
     return typed("prune-sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
 
 
@@ -346,14 +349,16 @@ COST: dict[str, Any] = {
 }  # fmt: skip
 
 
-def inspection(model: str = "shop/model-a", *, heads: int = 4) -> Record:
-    sites = [
-        {"site": f"decoder.{layer}", "kind": "decoder", "layer": layer, "indices": list(range(heads - layer % 3)),
-         "total": heads, "head_dim": 64, "kv_heads": 3, "family": "llama", "path": f"layers.{layer}",
+def inspection(model: str = "shop/model-a", *, heads: int = 4, sites: Sites | None = None) -> Record:
+    """sites: by default 12 layers of a decoder, some of which lost heads."""
+    left = sites or {f"decoder.{layer}": heads - layer % 3 for layer in range(12)}
+    rows = [
+        {"site": site, "kind": site.split(".")[0], "layer": int(site.split(".")[1]), "indices": list(range(count)),
+         "total": max(left.values()), "head_dim": 64, "kv_heads": 3, "family": "llama", "path": f"layers.{site}",
          "parameters": 10**6, "parameters_per_head": 147_456, "obstacle": None}
-        for layer in range(12)
+        for site, count in left.items()
     ]  # fmt: skip
-    return typed("inspect", Signature(model), {"architecture": "LlamaModel", "sites": sites, "cost": COST})
+    return typed("inspect", Signature(model), {"architecture": "LlamaModel", "sites": rows, "cost": COST})
 
 
 def evaluation(model: str = "shop/model-a") -> Record:
@@ -373,5 +378,5 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
         sweep(sites, model), tradeoff(sites, model, pruned="encoder heads"), tradeoff(sites, model),
         rules(sites, model), replacement(sites, model), agreement(sites, model), compensation(model), training(model),
-        explored(model), specialisation(model), inspection(model), evaluation(model), ledger(model),
+        explored(model), specialisation(model), inspection(model, sites=sites), evaluation(model), ledger(model),
     ]  # fmt: skip

@@ -16,6 +16,7 @@ import records
 import subjects as made
 from browser.devtools import MISSING, Browser, installed, required
 from headcount.record import Record
+from headcount.record.codec import encode
 from headcount.record.record import results
 from headcount.report import html
 from hostile import ATTACK, hostile
@@ -189,6 +190,49 @@ def test_two_records_stand_side_by_side(opened: Any) -> None:
     browser.choose("#map-subject", "model-b")
     browser.choose("#map-measure", "change of BLEU without it")
     assert cells(browser, "#map") == 24
+
+
+def relevance(model: str, least: float, seed: int) -> Record:
+    record = made.score(SITES, "relevance", model, seed)
+    return records.changed(record, scores={head: value + least for head, value in record.parts.scores.items()})
+
+
+def legend(browser: Browser, box: str) -> list[list[str]]:
+    """Texts of a legend, and the colours of its squares."""
+    texts = browser.value(f"[...document.querySelectorAll('{box} .canvas > svg > text')].map((t) => t.textContent)")
+    shades = f"[...document.querySelectorAll('{box} .canvas > svg > rect')].map((r) => r.getAttribute('fill'))"
+    return [texts, browser.value(shades)]
+
+
+def test_only_a_loss_has_a_side_that_is_needed(opened: Any) -> None:
+    browser = opened("relevance", [made.ablation(SITES), relevance("shop/model-a", -0.5, 3)])
+    browser.choose("#map-measure", "change of BLEU without it")
+    texts, losses = legend(browser, "#map")
+    assert [text.partition(", ")[2] for text in texts] == ["needed", "", "in the way"]
+    browser.choose("#map-measure", "relevance score")
+    texts, shades = legend(browser, "#map")
+    assert not any("needed" in text or "in the way" in text for text in texts)
+    assert [text[0] for text in texts] == ["\u2212", "0", "+"]
+    assert not {shades[0], shades[2]} & {losses[0], losses[2]}
+    assert "the further from 0" in browser.text("#map-caption")
+
+
+def test_both_sides_of_a_comparison_have_one_scale(opened: Any) -> None:
+    """Values of the left model are on both sides of 0, those of the right one are not."""
+    browser = opened("scales", [relevance("shop/model-a", -0.5, 3), relevance("shop/model-b", 0.1, 4)])
+    left, right = (legend(browser, box) for box in ("#compare-left-map", "#compare-right-map"))
+    assert left == right
+    assert left[0][0].startswith("\u2212")
+
+
+def test_an_export_is_no_model_without_heads(opened: Any) -> None:
+    bench = made.bench(24)
+    models = {**encode(bench.parts)["models"], "shop/small": {**records.size(12), "stated_heads": None}}
+    browser = opened("export", [made.curves(SITES), records.changed(bench, models=models)])
+    browser.value("document.querySelector('#slider-range').focus()")
+    for _ in range(5):
+        browser.press("ArrowLeft")
+    assert "model-a, timed with 24 heads" in browser.text("#slider-facts")
 
 
 def test_tables_sort_and_can_be_copied(opened: Any) -> None:

@@ -109,3 +109,21 @@ def test_what_is_wrong_is_said(folder: Path, tmp_path: Path) -> None:
     assert "XLMRobertaModel, does not say what the model does: give --task" in nameless.output.replace("\n", " ")
     idle = run("evaluate", str(folder / "language-modelling"), *plain, "--beams", "2")
     assert "--beams does nothing with --task language-modelling" in idle.output
+
+
+def test_prune_measures_the_quality_without_named_heads(folder: Path, tmp_path: Path) -> None:
+    """On all texts if none is read for anything else, else on those that compensation is not fitted on."""
+    given = ["prune", str(folder / "classification"), "--remove", "encoder.0.1", "--task", "classification"]
+    data = ["--data", str(folder / "labelled.tsv")]
+    done = run(*given, *data, "--out", str(tmp_path / "named"))
+    assert done.exit_code == 0, done.output
+    record = hc.Record.load(tmp_path / "named" / "record.json")
+    quality, change = record.parts.quality, record.parts.change
+    assert quality.before.value + change.difference == pytest.approx(quality.after.value)
+    assert record.parts.measured_on.examples == len(TEXTS)
+    assert "No text was used to choose heads." in " ".join(done.output.split())
+    done = run(*given, *data, "--compensate", "lstsq", "--out", str(tmp_path / "compensated"))
+    assert done.exit_code == 0, done.output
+    measured = hc.Record.load(tmp_path / "compensated" / "record.json").parts.measured_on
+    assert measured.held_out
+    assert measured.examples + measured.chosen_on[0].examples == len(TEXTS)

@@ -211,6 +211,7 @@ def test_prune_by_rank_saves_a_smaller_model(trained: Path, data: Path, tmp_path
         (["--keep", "many"], "expected a number or a percentage"),
         (["--keep", "500"], "only 28"),
         (["--keep", "5", "--step", "0%"], "above 0"),
+        (["--keep", "5", "--step", "1"], "'1' may be meant as a number of heads; give a percentage"),
         (["--keep", "5", "--kinds", "vision"], "no vision heads"),
         (["--keep", "5", "--metric", "accuracy"], "metric of translation"),
         ([], "needs one budget (--keep)"),

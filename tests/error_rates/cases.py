@@ -12,11 +12,13 @@ from functools import cache
 import numpy as np
 
 from error_rates.populations import EFFECTS, ONE_IN_TEN, Draw, Random, answers, classes, losses, texts, translations
+from headcount.head_roles.tallies import binomial_p
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, Metric
 from headcount.statistics import (
     Interval,
     RatioSums,
     Resampling,
+    difference_within,
     holm,
     mean_difference,
     mean_ends,
@@ -25,6 +27,7 @@ from headcount.statistics import (
     pearson,
     percentile_interval,
     ratio_interval,
+    resamples_for,
     spearman,
     t_interval,
 )
@@ -101,11 +104,24 @@ def _p_value(effects: str, level: float, heads: int, promise: float, sizes: tupl
         effects_HN = EFFECTS[effects](random, (heads, size))
         reference = np.stack([np.zeros(size), np.ones(size)], axis=1)
         variants = np.stack([effects_HN, np.ones_like(effects_HN)], axis=-1)
-        rows = LOSS.compare(reference, variants, resamples=1000)
+        rows = LOSS.compare(reference, variants, resamples=resamples_for(heads, level))
         return bool(holm([row.p for row in rows]).min() < level)
 
     what = f"p below {level:g}" + (f" of any of {heads} heads (Holm)" if heads > 1 else "")
     return Case(what, f"effects {effects}", trial, sizes, promise, level)
+
+
+def _syntactic(agreeing: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """A head that is right 1.1 times as often as the best offset, .6; agreeing: as often where the offset is right."""
+
+    def trial(random: Random, size: int) -> bool:
+        by_offset = random.random(size) < 0.6
+        right = random.random(size) < np.where(by_offset, agreeing, (0.66 - 0.6 * agreeing) / 0.4)
+        sums = RatioSums.of(right[:, None, None], np.ones((size, 1, 1)))
+        return bool(binomial_p(sums, 0, 1.1 * by_offset.mean(), offset=float(by_offset.mean()))[0] < 0.05)
+
+    population = f"head at 1.1 times the best offset (.6), {agreeing:.0%} right where that is"
+    return Case("p of a syntactic role below 0.05", population, trial, sizes, promise)
 
 
 def _correlation(name: str, r: float, tail: bool, promise: float, sizes: tuple[int, ...]) -> Case:
@@ -200,15 +216,26 @@ def _groups(promise: float, sizes: tuple[int, ...]) -> Case:
     return Case("difference of two kinds of heads", "log-normal, sd 1 and .5, a third as many", trial, sizes, promise)
 
 
+def _within_layers(marked: tuple[int, ...], layer: int, promise: float) -> Case:
+    """Heads with a role are worth 1 more than others of their layer; layers differ by as much."""
+    layers = np.repeat(np.arange(len(marked)), layer)
+    marks = np.concatenate([np.arange(layer) < count for count in marked])
+
+    def trial(random: Random, size: int) -> bool:
+        values = layers + marks + random.normal(size=size)
+        return _left_out(difference_within(values, marks, layers, rounds=2000), 1.0)
+
+    population = f"{', '.join(map(str, marked))} of {layer} heads of each layer have a role"
+    return Case("difference of heads within layers", population, trial, (len(layers),), promise)
+
+
 def _ratio(noise: float, promise: float, sizes: tuple[int, ...]) -> Case:
     """The share of what removal costs that compensation leaves: .6 of log-normal costs."""
 
     def trial(random: Random, size: int) -> bool:
         below = random.lognormal(size=size)
         above = 0.6 * below + noise * random.normal(size=size)
-        counts = random.multinomial(size, np.full(size, 1 / size), size=1000)
-        low, high = ratio_interval(counts @ above, counts @ below, units=size)
-        return not low <= 0.6 <= high
+        return _left_out(ratio_interval(np.stack([above, below], axis=1), lambda sums: sums), 0.6)
 
     return Case("ratio of costs", f"log-normal, noise {noise:g}", trial, sizes, promise)
 
@@ -226,13 +253,13 @@ def cases() -> Iterator[Case]:
     for right in (0.6, 0.9, 0.98):
         yield _metric(ACCURACY, f"{right:.0%} right", answers(right), 0.05, (20, 100, 500))
     yield _metric(F1, "two classes, 10% and 90%, 90% right", classes((0.9, 0.1), 0.9), 0.06, (60, 200, 600))
-    yield _metric(F1, "eight classes, Zipf, 80% right", classes(_zipf(8), 0.8), 0.08, (60, 200, 600))
+    yield _metric(F1, "eight classes, Zipf, 80% right", classes(_zipf(8), 0.8), 0.07, (60, 200, 600))
     yield _metric(MATTHEWS, "two classes, 30% and 70%, 90% right", classes((0.7, 0.3), 0.9), 0.07, (60, 200, 600))
     for effects in EFFECTS:
         promise = {"normal": 0.06, "exponential": 0.07}.get(effects, 0.1)
         sizes = usual if effects == ONE_IN_TEN else few  # of ten examples, a third have none of one in ten
         yield _metric(LOSS, f"texts of one length, losses {effects}", losses(effects), promise, sizes)
-    yield _metric(LOSS, "lengths log-normal, sd .5, loss falls with them", texts(0.5, -0.6), 0.08, usual)
+    yield _metric(LOSS, "lengths log-normal, sd .5, loss falls with them", texts(0.5, -0.6), 0.07, usual)
     yield _metric(LOSS, "lengths log-normal, sd 1, loss falls with them", texts(1.0, -0.6), 0.1, usual)
     yield _metric(PERPLEXITY, "lengths log-normal, sd .5", texts(0.5, 0.0), 0.07, usual)
     yield _metric(BLEU, "one translation in ten has a mistake", translations(0.1, 0.0), 0.06, many)
@@ -244,30 +271,31 @@ def cases() -> Iterator[Case]:
     )
     yield _paired(BLEU, "mistakes in 10 and 15%", translations(0.1, 0.0), translations(0.15, 0.0), 0.07, many)
     for effects in EFFECTS:
-        promise, sizes = (
-            (0.06 if effects in ("normal", "exponential") else 0.08),
-            usual if effects == ONE_IN_TEN else few,
-        )
+        promise, sizes = {"log-normal": 0.1}.get(effects, 0.06), usual if effects == ONE_IN_TEN else few
         yield _p_value(effects, 0.05, 1, promise, sizes)
     for effects in EFFECTS:
-        yield _p_value(effects, 0.01, 40, {"log-normal": 0.08}.get(effects, 0.02), (50, 200))
+        yield _p_value(effects, 0.01, 10, {"log-normal": 0.05, ONE_IN_TEN: 0.08}.get(effects, 0.02), (50, 200))
+    for agreeing in (0.6, 0.8):
+        yield _syntactic(agreeing, 0.06, (100, 300))
     for name in ("Pearson", "Spearman"):
         for r in (0.0, 0.5, 0.9):
-            yield _correlation(name, r, tail=False, promise=0.09, sizes=(12, 20, 72))
+            yield _correlation(name, r, tail=False, promise=0.07, sizes=(12, 20, 72))
         yield _correlation(name, 0.0, tail=True, promise=0.05, sizes=(12, 20, 72))
     for effects in EFFECTS:
         promise, sizes = {"normal": 0.06, "exponential": 0.08}.get(effects, 0.1), (16, 32, 128)
         yield _score(effects, promise, sizes[1:] if effects == ONE_IN_TEN else sizes)
     yield _share(0.5, 0.0, 0.06, usual)
-    yield _share(0.5, -0.12, 0.08, usual)
-    yield _share(1.0, -0.12, 0.12, usual)
+    yield _share(0.5, -0.12, 0.07, usual)
+    yield _share(1.0, -0.12, 0.1, usual)
     for spread in ("normal", "exponential", "log-normal"):
         promise = {"normal": 0.06, "exponential": 0.1}.get(spread, 0.16)
         yield _models(spread, 0.1, promise, (3, 5, 8, 12))
     yield _counts_of_models(0.07, (2, 3, 5, 8))
     yield _groups(0.15, (24, 72, 144))
-    yield _ratio(0.3, 0.09, usual)
-    yield _ratio(1.0, 0.1, usual)
+    yield _within_layers((10, 8, 4, 1, 0, 0), 12, 0.06)
+    yield _within_layers((3, 2, 0), 4, 0.06)
+    yield _ratio(0.3, 0.07, usual)
+    yield _ratio(1.0, 0.07, usual)
     yield _speed(0.05, (7, 15, 30))
 
 

@@ -18,7 +18,7 @@ from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.ledger import Ledger, Verdict
 
-_ELSEWHERE = "on other models"
+_AGAIN = "not measured again"
 
 
 def measured(records: Sequence[Record], command: str, earlier: Record[Ledger] | None = None) -> Record[Ledger]:
@@ -45,7 +45,7 @@ def measured(records: Sequence[Record], command: str, earlier: Record[Ledger] | 
     parts = replace(record.parts, verdicts=verdicts, models=tuple(map(named, record.parts.models)))
     if earlier is not None:
         numbers = ", ".join(verdict.number for verdict in record.parts.verdicts if _kept(verdict, earlier))
-        command += f"; {numbers}: {earlier.signature.arguments.get('command', '')}" if numbers else ""
+        command += f"; {numbers} as before: {earlier.signature.arguments.get('command', '')}" if numbers else ""
     signature = replace(
         record.signature,
         model=named(record.signature.model),
@@ -55,14 +55,14 @@ def measured(records: Sequence[Record], command: str, earlier: Record[Ledger] | 
 
 
 def _kept(verdict: Verdict, earlier: Record[Ledger] | None) -> Verdict | None:
-    """The number of an earlier ledger for a claim that was not measured; open, since other models decide the rest."""
+    """The number of an earlier ledger for a claim that was not measured again; open, as nothing confirms it."""
     if verdict.models or earlier is None:
         return None
     before = {row.number: row for row in earlier.parts.verdicts if row.models}.get(verdict.number)
     if before is None:
         return None
-    since = "" if _ELSEWHERE in before.detail else f"of {earlier.signature.time[:10]}, {_ELSEWHERE}; "
-    return replace(before, holds=None, detail=since + before.detail)
+    since = [] if _AGAIN in before.detail else [f"of {earlier.signature.time[:10]}, {_AGAIN}"]
+    return replace(before, holds=None, detail="; ".join([*since, *filter(None, [before.detail])]))
 
 
 if __name__ == "__main__":

@@ -36,13 +36,10 @@ def at(points: Sequence[AnyStep], share: float) -> AnyStep | None:
 def kept(point: Step | EpochStep, whole: PruningStep, *, higher_is_better: bool) -> Interval:
     """Share of the unpruned score that remains; for a loss or perplexity, unpruned / pruned.
 
-    Paired by example if the record has it, but no narrower than the interval of the pruned score alone: pairs of which
-    few differ vary too little (4 of 100 answers: 8.5% of lower ends are above the truth). Else as of independent ones.
+    Paired by example if the record has it, else as of independent ones.
     """
     if point.kept is not None:
-        scores = point.low, point.high
-        alone = [score / whole.value if higher_is_better else whole.value / score for score in scores]
-        return Interval(point.kept.value, min(point.kept.low, *alone), max(point.kept.high, *alone))
+        return Interval(*point.kept)
     over, under = (point, whole) if higher_is_better else (whole, point)
     share = over.value / under.value
     low = share - hypot(over.value - over.low, share * (under.high - under.value)) / under.value

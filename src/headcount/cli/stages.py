@@ -22,9 +22,14 @@ class Share(click.ParamType[float]):
             return value
         text = str(value).strip()
         try:
-            return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+            number = float(text.removesuffix("%"))
         except ValueError:
             self.fail(f"{value!r} is not a percentage; give one such as 10%.", param, ctx)
+        if text.endswith("%"):
+            return number / 100
+        if number >= 1:
+            self.fail(f"{value!r} may be meant as a number of heads; give a percentage such as 10%.", param, ctx)
+        return number
 
 
 class Numbers(click.ParamType[tuple[float, ...]]):

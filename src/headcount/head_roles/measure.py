@@ -337,7 +337,11 @@ def _of(roles: Mapping[str, Role], kind: str) -> dict[str, Role]:
 
 
 def _columns(roles: Mapping[str, Role], reading: Reading) -> list[Column]:
-    return [Column(name, label) for name, role in roles.items() for label in role.labels(reading)]
+    return [
+        Column(name, label, signed=label in getattr(role, "signed", ()))
+        for name, role in roles.items()
+        for label in role.labels(reading)
+    ]
 
 
 def _asked(view: View) -> Tensor:

@@ -23,39 +23,55 @@ class Column:
 
     role: str
     label: str
+    signed: bool = False  # values are between -1 and 1, not 0 and 1
+
+    @property
+    def least(self) -> float:
+        return -1.0 if self.signed else 0.0
 
 
-def binomial_p(sums: RatioSums, label: int, threshold: float, *, signed: bool = False) -> np.ndarray:
+def binomial_p(
+    sums: RatioSums, label: int, threshold: float, *, least: float = 0.0, offset: float | None = None
+) -> np.ndarray:
     """[H]: one-sided binomial p-value that the share of hits is below the threshold, over sentences.
 
     Trials of a sentence may depend on each other, so n is not their number but (sum of trials)^2 / (sum of squared
     trials): the number of sentences if all have equally many trials. The test is then exact, and conservative if
-    trials depend less on each other; a variance estimated from few misses would not be. signed: values are between
-    -1 and 1.
+    trials depend less on each other; a variance estimated from few misses would not be.
+
+    least: lowest value of a sentence. offset: share of the fixed offset that the threshold is a multiple of, if it is
+    one. It was measured on the same sentences and varies as the head does, so that n counts for less: with the
+    threshold taken as known, 15% of heads at it had a p below .05.
     """
     from scipy.special import betainc
 
     share_H, count = sums.value[:, label], float(sums.sentences[0, label])
-    if signed:
-        share_H, threshold = (1 + share_H) / 2, (1 + threshold) / 2
+    share_H, threshold = (share_H - least) / (1 - least), (threshold - least) / (1 - least)
     if threshold >= 1:
         return np.ones_like(share_H)
+    if offset is not None and 0 < offset < 1:
+        of_threshold = (threshold / offset) ** 2 * offset * (1 - offset)
+        count /= 1 + of_threshold / (threshold * (1 - threshold))
     hits_H = np.clip(share_H * count, 1e-12, count)
     return betainc(hits_H, count - hits_H + 1, max(threshold, 0.0))  # P(X >= hits) for real numbers
 
 
 def without_misses(
-    value_HL: np.ndarray, low_HL: np.ndarray, high_HL: np.ndarray, sentences_L: np.ndarray
+    value_HL: np.ndarray, low_HL: np.ndarray, high_HL: np.ndarray, sentences_L: np.ndarray, least_L: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of intervals of shares; if all trials were hits, or none, the far end is the exact one over sentences.
+    """The ends of intervals of shares, from their least value to 1.
+
+    If all trials were hits, or none, the far end is the exact one over sentences.
 
     Resamples of hits alone are all alike: a head that hits 97% of 30 sentences would have 1 (1 to 1) in 40% of cases.
     """
     with np.errstate(divide="ignore"):
         exact_L = 0.025 ** (1 / sentences_L)
     alike_HL = low_HL == high_HL
-    low_HL = np.where(alike_HL & (value_HL == 1), exact_L, low_HL)
-    return low_HL, np.where(alike_HL & (value_HL == 0), 1 - exact_L, high_HL)
+    far_L = (1 - least_L) * (1 - exact_L)  # from a value to the far end of its interval
+    low_HL = np.where(alike_HL & (value_HL == 1), 1 - far_L, low_HL)
+    high_HL = np.where(alike_HL & (value_HL == least_L), least_L + far_L, high_HL)
+    return np.maximum(low_HL, least_L), np.minimum(high_HL, 1.0)
 
 
 class Tally:
@@ -64,6 +80,7 @@ class Tally:
     def __init__(self, columns: Sequence[Column], heads: int, resamples: int) -> None:
         width = len(columns) + 2
         self.columns = tuple(columns)
+        self._least_L = np.array([*(column.least for column in columns), 0.0, 0.0])
         # hits [H, L] and trials [1, L] of sentences with even and with odd numbers
         self._halves = [RatioSums.none((heads, width), (1, width)) for _ in range(2)]
         self.chance_L = np.zeros(width)
@@ -110,20 +127,20 @@ class Tally:
             percentile_interval(drawn_RHL[..., label], units=sentences) for label, sentences in enumerate(sentences_L)
         ]
         low_HL, high_HL = (np.stack(rows, axis=1) for rows in zip(*ends, strict=True))
-        return sums.value, *without_misses(sums.value, *sums.widen(low_HL, high_HL), sentences_L)
+        return sums.value, *without_misses(sums.value, *sums.widen(low_HL, high_HL), sentences_L, self._least_L)
 
     def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[HalvedEvidence]]:
         """The evidence of each head, with verdicts not corrected yet. Labels without trials are left out."""
         values_HL, sums, trials_L = self.values(), self.sums, self.trials_L
         by_head: list[list[HalvedEvidence]] = [[] for _ in sums.a]
-        halves = [_intervals(half) for half in self._halves]
+        halves = [self._intervals(half) for half in self._halves]
         for index, column in enumerate(self.columns):
             if not trials_L[index]:
                 continue
             baseline = self.baseline(index)
             threshold = roles[column.role].threshold(column.label, baseline, reading)
-            signed = column.label in getattr(roles[column.role], "signed", ())
-            p_H = binomial_p(sums, index, threshold, signed=signed)
+            offset = baseline if self._counts_offsets(index) else None
+            p_H = binomial_p(sums, index, threshold, least=column.least, offset=offset)
             for head, (value, low, high) in enumerate(zip(*(part[:, index] for part in values_HL), strict=True)):
                 holds = bool(low >= threshold and low > baseline) if trials_L[index] >= MIN_TRIALS else None
                 by_head[head].append(
@@ -138,10 +155,13 @@ class Tally:
 
     def baseline(self, column: int) -> float:
         """The share of the best fixed offset if offsets were counted, otherwise chance."""
-        by_offset = self.offsets_2LO[:, column].sum(0)
-        if by_offset.any():
+        if self._counts_offsets(column):
+            by_offset = self.offsets_2LO[:, column].sum(0)
             return float(by_offset[1:-1].max() / self.trials_L[column])  # the ends count all further offsets
         return float(self.chance_L[column] / self.trials_L[column])
+
+    def _counts_offsets(self, column: int) -> bool:
+        return bool(self.offsets_2LO[:, column].any())
 
     def odd_baseline(self, column: int) -> float:
         """The same on sentences with odd numbers, by the offset that is best on the others.
@@ -153,13 +173,13 @@ class Tally:
         trials = float(self._halves[1].b[0, column])
         return float(odd[even.argmax()] / trials) if even.any() and trials else self.baseline(column)
 
-
-def _intervals(sums: RatioSums) -> dict[tuple[int, int], Interval]:
-    """The share of hits of each head and label, by their indices, with a 95% t-interval over sentences."""
-    sentences_1L = sums.sentences
-    ends = without_misses(sums.value, *sums.ends(sentences_1L), sentences_1L)
-    table_3HL = np.stack(np.broadcast_arrays(sums.value, *ends))
-    return {index: Interval(*map(float, table_3HL[:, *index])) for index in np.ndindex(*table_3HL.shape[1:])}
+    def _intervals(self, sums: RatioSums) -> dict[tuple[int, int], Interval]:
+        """The share of hits of each head and label, by their indices, with a 95% t-interval over sentences."""
+        sentences_1L = sums.sentences
+        table_3HL = np.stack(
+            [sums.value, *without_misses(sums.value, *sums.ends(sentences_1L), sentences_1L, self._least_L)]
+        )
+        return {index: Interval(*map(float, table_3HL[:, *index])) for index in np.ndindex(*table_3HL.shape[1:])}
 
 
 def _add_product(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:

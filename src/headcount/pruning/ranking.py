@@ -57,12 +57,16 @@ class Step:
             *self.quality.interval(),
             kept_by_kind={kind: sum(head.kind == kind for head in kept_heads) for kind in self.mask.kinds},
             heads=tuple(str(head) for head in kept_heads),
-            kept=_kept(self.quality, whole) if whole is not None else None,
+            kept=kept(self.quality, whole) if whole is not None else None,
         )
 
 
-def _kept(quality: Quality, whole: Quality) -> Interval:
-    """Share of the score that remains, on the same examples; for a loss or perplexity, whole / pruned."""
+def kept(quality: Quality, whole: Quality) -> Interval:
+    """Share of the score that remains, on the same examples; for a loss or perplexity, whole / pruned.
+
+    No narrower than the change of the score has it: pairs of which few differ vary too little (of 30 answers with 8%
+    lost, 9.6% of lower ends are above the truth).
+    """
     metric = whole.metric
     pair = [quality.statistics, whole.statistics] if metric.higher_is_better else [whole.statistics, quality.statistics]
 
@@ -71,7 +75,13 @@ def _kept(quality: Quality, whole: Quality) -> Interval:
         over, under = np.moveaxis(metric.of_sums(sums), -1, 0)
         return np.divide(over, under, out=np.full_like(over, np.nan), where=under != 0)
 
-    return bootstrap_interval(np.stack(pair, axis=1), share)
+    paired = bootstrap_interval(np.stack(pair, axis=1), share)
+    if quality is whole or not whole.value:
+        return paired
+    change = quality.against(whole)
+    scores = [whole.value + change.low, whole.value + change.high]
+    ends = [score / whole.value if metric.higher_is_better else whole.value / score for score in scores if score]
+    return paired._replace(low=min(paired.low, *ends), high=max(paired.high, *ends))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from headcount.errors import HeadcountError, UnknownName, UsageError
 from headcount.record import Record
 from headcount.registry import Registry
 from headcount.report.palette import STYLE
+from headcount.report.table import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -68,9 +69,30 @@ def short_name(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2]
 
 
+def short_names(models: Iterable[str]) -> dict[str, str]:
+    """A name for each model: the last part of its path or hub id, or as many parts as tell it from the others."""
+    parts = {model: model.rstrip("/").split("/") for model in models}
+    names = {}
+    for model, own in parts.items():
+        others = [other for name, other in parts.items() if name != model]
+        ends = (own[-count:] for count in range(1, len(own) + 1))
+        end = next((end for end in ends if all(other[-len(end) :] != end for other in others)), None)
+        names[model] = "/".join(end) if end else model
+    return names
+
+
 def named(record: Record) -> str:
     """A short name of the model of a record, for titles and legends."""
     return short_name(record.signature.model) or "model"
+
+
+def each(values: Iterable[str]) -> str:
+    """The values of all panels for a caption, each once: a and b."""
+    return listed(list(dict.fromkeys(values)))
+
+
+def metrics(records: Sequence[Record]) -> str:
+    return each(record.parts.metric for record in records)
 
 
 def draw(name: str, records: Sequence[Record]) -> Drawing:

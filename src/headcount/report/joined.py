@@ -11,7 +11,8 @@ from headcount.record.result import Result
 from headcount.record.results.ablate import Ablation
 from headcount.record.results.roles import RolesFound
 from headcount.record.results.score import Scoring
-from headcount.statistics import Correlation, Interval, mean_difference, spearman
+from headcount.report.apart import arguments_apart
+from headcount.statistics import Correlation, Interval, difference_within, mean_difference, spearman
 
 STUDY = "role and importance"
 GROUPS: dict[str, tuple[str, ...]] = {"of the paper": PAPER_ROLES, "any": ()}  # roles; empty: all
@@ -30,7 +31,7 @@ class Comparison:
     mean_with: float
     mean_without: float
     difference: Interval  # of the means, over heads
-    within_layers: Interval  # the same, relative to the mean of the layer
+    within_layers: Interval  # the same, of heads of the same layer; NaN if no layer has both
     top: int  # number of heads in the most important quarter, and of those equal to its last
     top_with_role: int
     top_expected: float  # by chance
@@ -54,7 +55,7 @@ def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
         label: values
         for record in sorted(records, key=lambda record: record.study != "ablate")  # the exact measure first
         if record.signature.weights in weights or not roles.signature.weights
-        for label, values in _importance(record)
+        for label, values in _importance(record, [other for other in records if isinstance(other.parts, Scoring)])
     }
     comparisons = tuple(
         comparison
@@ -73,14 +74,14 @@ def is_importance(scoring: Scoring) -> bool:
     return scoring.method not in ("confidence", "random", "magnitude")
 
 
-def _importance(record: Record) -> Iterator[tuple[str, Mapping[str, float]]]:
+def _importance(record: Record, scores: Sequence[Record]) -> Iterator[tuple[str, Mapping[str, float]]]:
     """Measures of importance in a record by name, higher = more important."""
     parts = record.parts
     if isinstance(parts, Ablation):
         label = f"{parts.metric} {'lost' if parts.higher_is_better else 'added'} without it"
         yield label, {head: parts.harm(effect) for head, effect in parts.one_out.items()}
     elif isinstance(parts, Scoring) and is_importance(parts):
-        yield f"{parts.method} score", parts.scores
+        yield f"{parts.method} score{arguments_apart(record, scores)}", parts.scores
 
 
 def _comparisons(label: str, kind: str, values: Mapping[str, float], parts: RolesFound) -> Iterator[Comparison]:
@@ -96,7 +97,6 @@ def _compared(
 ) -> Comparison:
     groups = [[head for head in heads if (head in playing) == plays] for plays in (True, False)]
     sides = [[values[head] for head in names] for names in groups]
-    within = _within_layers(heads, values)
     lowest = sorted((values[head] for head in heads), reverse=True)[max(1, round(TOP * len(heads))) - 1]
     best = [head for head in heads if values[head] >= lowest]  # all of those that are equal: their order is no rank
     return Comparison(
@@ -108,7 +108,9 @@ def _compared(
         mean_with=sum(sides[0]) / len(sides[0]),
         mean_without=sum(sides[1]) / len(sides[1]),
         difference=mean_difference(*sides),
-        within_layers=mean_difference(*([within[head] for head in names] for names in groups)),
+        within_layers=difference_within(
+            [values[head] for head in heads], [head in playing for head in heads], [_layer(head) for head in heads]
+        ),
         top=len(best),
         top_with_role=sum(head in playing for head in best),
         top_expected=len(best) * len(playing) / len(heads),
@@ -116,10 +118,6 @@ def _compared(
     )
 
 
-def _within_layers(heads: Sequence[str], values: Mapping[str, float]) -> dict[str, float]:
-    """Importance minus the mean of the layer."""
-    layers: dict[tuple[str, int], list[float]] = {}
-    for head in heads:
-        layers.setdefault(Head.parse(head).site, []).append(values[head])
-    means = {site: sum(numbers) / len(numbers) for site, numbers in layers.items()}
-    return {head: values[head] - means[Head.parse(head).site] for head in heads}
+def _layer(head: str) -> str:
+    """The part of a head's name before its index."""
+    return head.rpartition(".")[0]

@@ -19,6 +19,8 @@ def measured_line(record: Record) -> tuple[str, bool]:
 
 def measured_sentence(measured: MeasuredOn) -> str:
     texts, overlap = _texts(measured), measured.overlap
+    if not measured.chosen_on:
+        return f"Measured on {texts}. No text was used to choose heads."
     if measured.held_out:
         chosen_on = " and ".join(dict.fromkeys(map(_texts, measured.chosen_on)))
         return f"Measured on {texts}, held out: heads were chosen on {chosen_on}."

@@ -15,13 +15,14 @@ from headcount.record.results.evaluate import Evaluation
 from headcount.record.results.explore import Setup
 from headcount.record.results.inspect import Inspection
 from headcount.record.results.prune import Pruning
+from headcount.record.results.prune_sweep import Sweep
 from headcount.record.results.roles import RolesFound
 from headcount.record.results.tradeoff import Tradeoff
-from headcount.report.figure import OUT_OF_SHAPE
+from headcount.report.figure import OUT_OF_SHAPE, short_names
 from headcount.report.joined import is_importance
 from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
-from headcount.report.table import best_of, count, digits_for, plural
+from headcount.report.table import best_of, count, digits_for, listed, plural
 from headcount.report.terms import ROLE_WORDS
 
 _NAMED_HEADS = 3  # most heads that an answer names
@@ -82,7 +83,7 @@ def _layers(heads: Sequence[str]) -> str:
     if len(layers) == 1:
         ((kind, numbers),) = layers.items()
         return f" in {plural(len(numbers), f'{spelled[kind]} layer')}"
-    return ": " + _listed(
+    return ": " + listed(
         [f"{sizes[kind]} in {plural(len(numbers), f'{spelled[kind]} layer')}" for kind, numbers in layers.items()]
     )
 
@@ -120,7 +121,7 @@ def _important(subject: Subject, _: Sequence[str]) -> str:
         return ""
     top_heads = ranked[: min(_NAMED_HEADS, len(ranked) // 2)]
     bottom_heads = ranked[-len(top_heads) :]
-    ranking = f"{_listed(top_heads)} matter most and {_listed(bottom_heads)} least"
+    ranking = f"{listed(top_heads)} matter most and {listed(bottom_heads)} least"
     return f"By the {scoring.method} score, an estimate, {ranking}."
 
 
@@ -129,10 +130,11 @@ def _moved(ablation: Ablation) -> str:
     moves = {head: effect.difference for head, effect in ablation.one_out.items()}
     ranked = sorted(moves, key=lambda head: -moves[head])
     typical = sorted(moves.values())[len(moves) // 2]
+    verb = "moves" if ablation.harms_most(ranked[0], ablation.one_out) else "seems to move"
     return (
-        f"Without {ranked[0]} the output moves most: {ablation.metric} {moves[ranked[0]]:.2g}, for a typical head "
+        f"Without {ranked[0]} the output {verb} most: {ablation.metric} {moves[ranked[0]]:.2g}, for a typical head "
         f"{typical:.1g}."
-        + (f" Then come {_listed(ranked[1 : 1 + _NAMED_HEADS])}." if len(ranked) > _NAMED_HEADS else "")
+        + (f" Then come {listed(ranked[1 : 1 + _NAMED_HEADS])}." if len(ranked) > _NAMED_HEADS else "")
     )
 
 
@@ -149,7 +151,7 @@ def _needed(ablation: Ablation) -> str:
     ]
     undecided = len(effects) - len(surely) - len(spare)
     unsure = f"Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
-    extra = f" Without {_listed(spare[:_NAMED_HEADS])} it is even better." if spare else ""
+    extra = f" Without {listed(spare[:_NAMED_HEADS])} it is even better." if spare else ""
     if ablation.harm(effects[ranked[0]]) <= 0:
         return (
             f"No single head was needed on the examples measured: switching off any one of {len(effects)} did not harm "
@@ -162,7 +164,7 @@ def _needed(ablation: Ablation) -> str:
         )
     named = "" if len(surely) <= _NAMED_HEADS else " Most:"
     certain = f"{len(surely)} of {len(effects)} heads {'matters' if len(surely) == 1 else 'matter'} for certain"
-    return f"{certain}{'.' if named else ':'}{named} {_listed(values)}. {unsure}{extra}".rstrip()
+    return f"{certain}{'.' if named else ':'}{named} {listed(values)}. {unsure}{extra}".rstrip()
 
 
 def _new_value(ablation: Ablation, effect: Effect) -> str:
@@ -188,11 +190,11 @@ def _roles(subject: Subject, _: Sequence[str]) -> str:
     without_role = len(parts.roles) - playing
     tail = f" For the other {without_role} no simple description was found." if without_role else ""
     twice = " A head can do several things." if sum(counts.values()) > playing else ""
-    return f"{playing} of {len(parts.roles)} heads {verb} a role that can be named: {_listed(jobs)}.{twice}{tail}"
+    return f"{playing} of {len(parts.roles)} heads {verb} a role that can be named: {listed(jobs)}.{twice}{tail}"
 
 
 def _removable(subject: Subject, _: Sequence[str]) -> str:
-    sentences = (_spared(subject), _smallest(subject), _smaller_model(subject), _speed(subject))
+    sentences = (_spared(subject), _smallest(subject), _swept(subject), _smaller_model(subject), _speed(subject))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -237,6 +239,19 @@ def _smallest(subject: Subject) -> str:
     )
 
 
+def _swept(subject: Subject) -> str:
+    """The smallest model of a sweep of an option."""
+    parts = subject.first(Sweep)
+    if parts is None or not parts.sweep:
+        return ""
+    point = min(parts.sweep.values(), key=lambda point: len(point.heads))
+    total = f" of {len(parts.known_heads)}" if parts.known_heads else ""
+    original, pruned = point.quality.before, point.quality.after or point.quality.cut
+    quality = f" and {_instead(original, pruned)}" if original and pruned else ""
+    models = plural(len(parts.sweep), "model")
+    return f"Of {models} pruned by {parts.method}, the smallest has {len(point.heads)}{total} heads{quality}."
+
+
 def _smaller_model(subject: Subject) -> str:
     prunings: Sequence[Pruning] = [record.parts for record in subject.of("prune")]
     if not prunings:
@@ -251,13 +266,17 @@ def _smaller_model(subject: Subject) -> str:
 
 def _speed(subject: Subject) -> str:
     speed = subject.first(Speed)
-    rows = [row for row in speed.rows if row.model != next(iter(speed.models))] if speed else []
-    if not rows:
+    if speed is None or not speed.others:
         return ""
+    rows = speed.smaller or speed.others
     best = max(rows, key=lambda row: (row.low > 1, row.faster))
+    at_best = f"at best {best.faster:.2f} times as fast"
+    if not speed.smaller:
+        names = short_names(speed.models)
+        return f"{names[best.model]} is {at_best} as {names[speed.reference]}{best_of(len(rows))}."
     if not best.low > 1:
         return "The smaller model that was timed is not faster for certain in any setting."
-    return f"The smaller model that was timed is at best {best.faster:.2f} times as fast{best_of(len(rows))}."
+    return f"The smaller model that was timed is {at_best}{best_of(len(rows))}."
 
 
 def _instead(before: Quality, after: Quality) -> str:
@@ -267,7 +286,3 @@ def _instead(before: Quality, after: Quality) -> str:
 def _number(value: float, scale: float) -> str:
     """A number with one digit less than in tables."""
     return f"{value:.{max(1, digits_for(scale) - 1)}f}"
-
-
-def _listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -15,14 +15,18 @@ from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.record.results.ablate import Ablation
 from headcount.record.results.attention import AttentionMap
+from headcount.record.results.bench import Speed
 from headcount.record.results.curves import Curves
 from headcount.record.results.examples import Examples
+from headcount.record.results.inspect import Inspection
 from headcount.record.results.prune import Pruning
+from headcount.record.results.prune_sweep import Sweep
 from headcount.record.results.roles import RolesFound
 from headcount.record.results.rules import Rules
 from headcount.record.results.score import Scoring
 from headcount.record.results.tradeoff import Tradeoff
-from headcount.report.figure import picked, short_name
+from headcount.report.apart import arguments_apart
+from headcount.report.figure import picked, short_names
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
@@ -32,7 +36,8 @@ _DIGITS = 10  # of numbers: the page rounds them again, and subtracts them, so i
 
 
 def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
-    subjects = [_subject(subject) for subject in all_subjects]
+    scores = [record for subject in all_subjects for record in subject.of("score")]
+    subjects = [_subject(subject, scores) for subject in all_subjects]
     roles = {evidence["role"] for subject in subjects for held in subject["roles"] or () for evidence in held or ()}
     ordered = [role for role in PAPER_ROLES if role in roles] + sorted(roles - {*PAPER_ROLES})
     return {
@@ -42,12 +47,12 @@ def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
     }
 
 
-def _subject(subject: Subject) -> dict[str, Any]:
+def _subject(subject: Subject, scores: Sequence[Record]) -> dict[str, Any]:
     heads, roles = _heads(subject), subject.first(RolesFound)
     return {
         "label": subject.label,
         "heads": heads,
-        "measures": _measures(subject, heads),
+        "measures": _measures(subject, heads, scores),
         "roles": _by_head(roles.roles if roles else None, heads),
         "evidence": _by_head(_clearest(roles) if roles else None, heads),
         "effects": _effects(subject, heads),
@@ -92,18 +97,26 @@ def _named(record: Record) -> Iterable[Iterable[str]]:
         yield from (parts.heads, parts.removed_heads)
     elif isinstance(parts, Tradeoff):
         yield parts.known_heads
+    elif isinstance(parts, Inspection):
+        yield from ([f"{site.site}.{index}" for index in site.indices] for site in parts.sites)
+    elif isinstance(parts, Sweep):
+        yield parts.known_heads
 
 
-def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
-    """Measures by which the map can be coloured. form: "diverging" if 0 has a meaning. sign: the side that matters."""
+def _measures(subject: Subject, heads: list[str], scores: Sequence[Record]) -> list[dict[str, Any]]:
+    """Measures by which the map can be coloured.
+
+    form: "diverging" if there are values on both sides of 0. harm: the sign of a change for the worse; 0 if the values
+    are not changes of quality. scores: of all subjects; those with other arguments are other measures.
+    """
     measures: list[dict[str, Any]] = []
 
-    def add(label: str, values: Any, *, form: str = "", sign: int = 1, low: Any = None, high: Any = None) -> None:
+    def add(label: str, values: Any, *, harm: int = 0, low: Any = None, high: Any = None) -> None:
         numbers = [_number((values or {}).get(head)) for head in heads]
         real = [number for number in numbers if number is not None]
         if not real:
             return
-        form = form or ("diverging" if min(real) < 0 < max(real) else "sequential")
+        form = "diverging" if harm or min(real) < 0 < max(real) else "sequential"
         labels = {measure["label"] for measure in measures}
         name, repeat = label, 2
         while name in labels:
@@ -113,21 +126,22 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             for side, limits in (("low", low), ("high", high))
             if limits
         }
-        measures.append({"label": name, "form": form, "sign": sign, "values": numbers, **bounds})
+        measures.append({"label": name, "form": form, "harm": harm, "values": numbers, **bounds})
 
     for record in subject.records:
         parts = record.parts
         if isinstance(parts, Ablation):
-            sign = -1 if parts.higher_is_better else 1
+            harm = 0 if parts.distance else -1 if parts.higher_is_better else 1
             for data, effects in (("", parts.one_out), (", second data", parts.other.one_out if parts.other else {})):
                 low, change, high = (
                     {head: getattr(effect, side) for head, effect in effects.items()}
                     for side in ("low", "difference", "high")
                 )
                 label = f"change of {parts.metric} without it{data}"
-                add(label, change, form="diverging", sign=sign, low=low, high=high)
+                add(label, change, harm=harm, low=low, high=high)
         elif isinstance(parts, Scoring):
-            add(f"{parts.method} score", parts.scores, low=parts.low, high=parts.high)
+            label = f"{parts.method} score{arguments_apart(record, scores)}"
+            add(label, parts.scores, low=parts.low, high=parts.high)
         elif isinstance(parts, Rules):
             for rule, values in parts.by_rule.items():
                 add(f"relevance, {rule}", values)
@@ -139,7 +153,7 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             add("confidence", confidence, low=low, high=high)
             add("relevance", parts.relevance)
         elif isinstance(parts, Pruning) and parts.gates:
-            add(f"gate, {parts.method}", parts.gates.values)
+            add(f"mean of its gate, {parts.method}", parts.gates.means)
     for curve in _curves(subject, heads):
         if curve["label"] == f"by {curve['order']}" and curve["whole"]:
             goes = {head: _goes_at(curve["points"], index) for index, head in enumerate(heads)}
@@ -188,7 +202,7 @@ def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:
         return None
     return {
         "metric": parts.metric, "alpha": parts.alpha, "better": parts.higher_is_better,
-        "heads": _by_head(parts.one_out, heads),
+        "distance": parts.distance, "heads": _by_head(parts.one_out, heads),
     }  # fmt: skip
 
 
@@ -276,16 +290,17 @@ def _gone(subject: Subject) -> list[dict[str, Any]]:
 
 
 def _speed(subject: Subject) -> list[dict[str, Any]]:
-    """Timed models: their heads, and their speed relative to the first."""
-    names = ("what", "batch", "length", "faster", "low", "high")
-    return [
-        {
-            "heads": record.parts.models[row.model].stated_heads, "model": short_name(row.model),
-            **{name: encode(getattr(row, name)) for name in names},
-        }
-        for record in subject.of("bench")
-        for row in record.parts.rows
-    ]  # fmt: skip
+    """Timed models with a known number of heads, which exports have not: their speed relative to the first."""
+    rows = []
+    for record in subject.of("bench"):
+        parts: Speed = record.parts
+        names = short_names(parts.models)
+        for row in parts.rows:
+            heads = parts.models[row.model].stated_heads
+            if heads is not None:
+                timed = encode(picked(row, "what", "batch", "length", "faster", "low", "high"))
+                rows.append({"heads": heads, "model": names[row.model], **timed})
+    return rows
 
 
 def _examples(subject: Subject) -> list[dict[str, Any]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import RenderableType
 
 from headcount.record import Record
+from headcount.record.results.score import Scoring
 from headcount.registry import Registry
+from headcount.report.apart import arguments_apart
 from headcount.report.figure import Figure, part_of
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table, headings
@@ -44,6 +46,7 @@ class Section:
     method: str  # how it is measured
     tables: Callable[[Labelled], list[Table]] = _nothing
     sketch: Callable[[Record], RenderableType | None] = lambda _: None  # for the terminal, which has no figures
+    alike: Callable[[Record], Hashable] = lambda _: None  # what records of one table share: tables_of_alike
     figures: tuple[str, ...] = ()  # figures of this section
     printed: Callable[[Record], list[Printed]] = _nothing  # in the papers
     when: Callable[[Record], bool] = lambda _: True  # whether a record with the parts has something to show
@@ -92,10 +95,16 @@ def labelled_for(section: Section, all_subjects: Sequence[Subject]) -> Labelled:
     for subject in all_subjects:
         section_records = [record for record in subject.records if section.fits(record)]
         for record in section_records:
-            method = (part_of(record, "method") or part_of(record, "pruned")) if len(section_records) > 1 else None
-            names = [name for name in ((subject.label if len(all_subjects) > 1 else ""), str(method or "")) if name]
+            method = _method(record, section_records) if len(section_records) > 1 else ""
+            names = [name for name in ((subject.label if len(all_subjects) > 1 else ""), method) if name]
             labelled.append((", ".join(names) or subject.label, record))
     return labelled
+
+
+def _method(record: Record, records: Sequence[Record]) -> str:
+    """The method of one of several records, or what it pruned."""
+    method = str(part_of(record, "method") or part_of(record, "pruned") or "")
+    return f"{method}{arguments_apart(record, records)}" if isinstance(record.parts, Scoring) else method
 
 
 def answers(section: Section, labelled: Labelled) -> list[str]:
@@ -126,7 +135,27 @@ def beside(section: Section, labelled: Labelled) -> Table | None:
 def all_tables(section: Section, labelled: Labelled) -> list[Table]:
     """The tables of a section, and the numbers of the paper beside those measured here."""
     paper = beside(section, labelled)
-    return [*section.tables(labelled), *([paper] if paper else [])]
+    return [*tables_of_alike(labelled, section.alike, section.tables), *([paper] if paper else [])]
+
+
+def metric_of(record: Record) -> Hashable:
+    """The metric of a record: values by different metrics do not stand in one table."""
+    return part_of(record, "metric")
+
+
+def tables_of_alike(
+    labelled: Labelled, alike: Callable[[Record], Hashable], tables: Callable[[Labelled], list[Table]]
+) -> list[Table]:
+    """The tables of each group of records that are alike; those of a single one among several are named after it.
+
+    What a table says of all its rows, in its title, its columns or its note, is of the first record: all others must
+    share it.
+    """
+    groups: dict[Hashable, list[tuple[str, Record]]] = {}
+    for label, record in labelled:
+        groups.setdefault(alike(record), []).append((label, record))
+    named = [(f", {group[0][0]}" if len(group) == 1 < len(labelled) else "", group) for group in groups.values()]
+    return [replace(table, title=f"{table.title}{name}") for name, group in named for table in tables(group)]
 
 
 def table_of(

@@ -31,8 +31,9 @@ class Column:
         if self.digits is None or not isinstance(value, int | float):
             return str(value)
         if value and abs(value) < 0.5 * 10**-self.digits:
-            return f"{value:+.0e}" if self.signed else f"{value:.0e}"
-        text = f"{value:+.{self.digits}f}" if self.signed else f"{value:.{self.digits}f}"
+            text = f"{value:+.0e}" if self.signed else f"{value:.0e}"
+        else:
+            text = f"{value:+.{self.digits}f}" if self.signed else f"{value:.{self.digits}f}"
         return text.replace("-", "\u2212")
 
 
@@ -97,6 +98,7 @@ def best_of(number: int) -> str:
 
 def count(value: float) -> str:
     """1234567 -> 1.23M, with three significant digits."""
+    value = float(f"{value:.3g}")  # 999,700 is 1M: rounded before the unit is chosen
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{unit}"
@@ -105,6 +107,11 @@ def count(value: float) -> str:
 
 def plural(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """a, b and c"""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
 def digits_for(value: float) -> int:

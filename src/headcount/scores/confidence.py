@@ -110,7 +110,7 @@ class _Sums:
         with np.errstate(invalid="ignore", divide="ignore"):
             left_out_H = self._special / queries_H
             ends = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1], units=self._seen)
-        low_H, high_H = self._ratios.widen(*ends)
+        low_H, high_H = (np.clip(end_H, 0.0, 1.0) for end_H in self._ratios.widen(*ends))
         grids = [HeadGrid(list(zip(self._heads, map(float, row), strict=True))) for row in (low_H, high_H, left_out_H)]
         confidences = Confidence(
             list(zip(self._heads, map(float, self._ratios.value), strict=True)),

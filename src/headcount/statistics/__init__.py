@@ -16,10 +16,12 @@ from headcount.statistics.correlation import residual as residual
 from headcount.statistics.correlation import spearman as spearman
 from headcount.statistics.correlation import spearman_pairs as spearman_pairs
 from headcount.statistics.curve import curve_weights as curve_weights
+from headcount.statistics.groups import difference_within as difference_within
+from headcount.statistics.groups import mean_difference as mean_difference
+from headcount.statistics.groups import permutation_of_groups as permutation_of_groups
 from headcount.statistics.interval import Interval as Interval
 from headcount.statistics.interval import bootstrap_interval as bootstrap_interval
 from headcount.statistics.interval import half_width as half_width
-from headcount.statistics.interval import mean_difference as mean_difference
 from headcount.statistics.interval import mean_interval as mean_interval
 from headcount.statistics.interval import median_interval as median_interval
 from headcount.statistics.interval import ratio_interval as ratio_interval
@@ -33,5 +35,5 @@ from headcount.statistics.significance import examples_for as examples_for
 from headcount.statistics.significance import holm as holm
 from headcount.statistics.significance import mcnemar as mcnemar
 from headcount.statistics.significance import paired_shares as paired_shares
-from headcount.statistics.significance import permutation_of_groups as permutation_of_groups
+from headcount.statistics.skewness import influences as influences
 from headcount.statistics.skewness import mean_ends as mean_ends

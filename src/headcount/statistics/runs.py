@@ -43,11 +43,17 @@ class Runs(NamedTuple):
 
 
 def over_runs(
-    values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.ndarray]], *, examples: int, seed: int = 0
+    values: Sequence[Sequence[float]],
+    drawn: Sequence[Sequence[np.ndarray]],
+    *,
+    examples: int,
+    influence: np.ndarray | None = None,
+    seed: int = 0,
 ) -> Runs:
     """The mean of a number over runs, values[model][seed]; drawn[model][seed] is [R], the number on resampled examples.
 
-    examples: how many there are. The interval of a single run is corrected for a long tail of them.
+    examples: how many there are. The interval of a single run is corrected for a long tail of them, and of their
+    influence [examples] on the number (see `influences`), if it is given.
     Units are models, or the seeds of a single model. Below FEW units: mean of the units +- t x sqrt(variance of the
     units / their number + variance over examples). From FEW on, models, their seeds and examples are resampled.
     """
@@ -61,7 +67,7 @@ def over_runs(
     over_examples_R = np.mean([np.mean(seeds, axis=0) for seeds in drawn], axis=0)
     parts = _parts(values, means_M, float(over_examples_R.var(ddof=1)))
     if len(units) == 1:
-        low, high = widen(*percentile_interval(over_examples_R, units=examples), over_examples_R, examples)
+        low, high = widen(*percentile_interval(over_examples_R, units=examples), over_examples_R, examples, influence)
         return Runs(value, float(low), float(high), len(values), runs, "examples", parts)
     if len(units) < FEW:
         interval = t_interval(units, parts["examples"])

@@ -65,25 +65,3 @@ def chance_of_overlap(layers: ArrayLike) -> np.ndarray:
     for heads, marked, drawn in np.asarray(layers, dtype=np.int64):
         chance = np.convolve(chance, hypergeom(heads, marked, drawn).pmf(np.arange(min(marked, drawn) + 1)))
     return chance
-
-
-def permutation_of_groups(
-    values: ArrayLike, marked: ArrayLike, groups: ArrayLike, *, rounds: int = 20_000, seed: int = 0
-) -> float:
-    """One-sided p-value that marked values are no larger: marks are permuted within each group.
-
-    The statistic is the mean over groups of (mean of the marked - mean of the others). Groups with only marked or only
-    unmarked values do not count.
-    """
-    numbers, marks, names = np.asarray(values, dtype=np.float64), np.asarray(marked, dtype=bool), np.asarray(groups)
-    parts = [(numbers[names == name], marks[names == name]) for name in np.unique(names)]
-    parts = [(inside, mark) for inside, mark in parts if 0 < mark.sum() < len(mark)]
-    if not parts:
-        return float("nan")
-    observed = np.mean([inside[mark].mean() - inside[~mark].mean() for inside, mark in parts])
-    random, total = np.random.default_rng(seed), np.zeros(rounds)
-    for inside, mark in parts:
-        order = random.permuted(np.tile(inside, (rounds, 1)), axis=1)
-        count = int(mark.sum())
-        total += order[:, :count].mean(1) - order[:, count:].mean(1)
-    return float((1 + (total / len(parts) >= observed - 1e-12).sum()) / (rounds + 1))

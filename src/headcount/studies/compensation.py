@@ -34,7 +34,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import SiteKey
-from headcount.statistics import Interval, bootstrap_interval, bootstrap_sums, counted, ratio_interval
+from headcount.statistics import Interval, bootstrap_interval, ratio_interval
 from headcount.surgery.compensate import compensate
 from headcount.tasks.batch import Batch
 from headcount.tasks.overlap import measured_on
@@ -142,11 +142,7 @@ def _counts(task: Task, batch: Batch) -> np.ndarray | slice:
 
 def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) -> Interval:
     """Ratio of sums of paired values, with its 95% bootstrap interval over examples."""
-    table = counted(np.stack([above_N, below_N], axis=1))
-    drawn = np.concatenate(list(bootstrap_sums(table, resamples=resamples)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(above_N.sum() / below_N.sum())
-    return Interval(value, *ratio_interval(drawn[:, 0], drawn[:, 1], units=len(table)))
+    return ratio_interval(np.stack([above_N, below_N], axis=1), lambda sums: sums, resamples=resamples)
 
 
 def excess_loss(loss_N: np.ndarray, full_N: np.ndarray) -> Interval:

@@ -32,8 +32,9 @@ def conclude(
     record = None
     if run.accelerator.is_main_process:
         choice = run.choose(standing, judge)
-        seed = run.settings.recipe.seed
-        signature = Signature(name, weight_hash(choice.model), dev.fingerprint, seed, run.plain_settings())
+        signature = Signature(
+            name, weight_hash(choice.model), dev.fingerprint, run.recipe.seed, run.resolved_settings()
+        )
         result = TrainingRun(
             candidate=choice.name, candidates=choice.candidates, epochs=standing.epoch_results(), steps=standing.step,
             seconds=standing.seconds, **parts,

@@ -29,6 +29,7 @@ from headcount.statistics import (
     bootstrap_sums,
     counted,
     curve_weights,
+    influences,
     over_runs,
 )
 from headcount.tasks.overlap import measured_on
@@ -166,7 +167,8 @@ def gain_over(lines: Sequence[Sequence[Quality]]) -> Runs:
         return np.asarray(sign * (values[..., :1] - values[..., 1:]))
 
     drawn_RK = np.concatenate([gains(sums) for sums in bootstrap_sums(table, resamples=1000)])
-    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)], examples=len(table))
+    influence_N = influences(table, lambda sums: gains(sums).mean(-1))
+    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)], examples=len(table), influence=influence_N)
 
 
 _MIDDLE = (0.15, 0.65)  # shares of removed heads: where orders differ

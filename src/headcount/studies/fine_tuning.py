@@ -90,7 +90,7 @@ def _fine_tune(
 
 
 def _check_watched(recipe: Recipe, dev: Task) -> None:
-    watched = {"loss", dev.metric.name.lower(), *(["accuracy"] if "class" in dev.name else [])}
+    watched = {"loss", *dev.watched}
     if recipe.watch not in watched:
         raise UsageError(
             f"{dev.name} cannot be watched by {recipe.watch}: it is measured by {', '.join(sorted(watched))}. Watch "

@@ -28,7 +28,7 @@ from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
 from headcount.sites.locate import locate
-from headcount.statistics import Comparison, Interval, bootstrap_sums, counted, ratio_interval
+from headcount.statistics import Comparison, Interval, counted, ratio_interval
 from headcount.tasks.factory import task
 from headcount.tasks.task import Task
 
@@ -126,11 +126,9 @@ def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, see
         return None
 
     def effects(sums: np.ndarray) -> np.ndarray:
-        """[..., 2]: of the head, and of what it does besides its role."""
+        """[..., 2]: of what the head does besides its role, and of the head."""
         value = metric.of_sums(sums)
-        return np.asarray(value[..., 1:] - value[..., :1])
+        return np.asarray(value[..., [2, 1]] - value[..., :1])
 
-    drawn = np.concatenate([effects(sums) for sums in bootstrap_sums(statistics_N3C, resamples=_RESAMPLES, seed=seed)])
-    effect, lost = effects(statistics_N3C.sum(0))
-    low, high = ratio_interval(drawn[:, 1], drawn[:, 0], units=len(statistics_N3C))
-    return Interval(float(1 - lost / effect), 1 - high, 1 - low)
+    lost = ratio_interval(statistics_N3C, effects, resamples=_RESAMPLES, seed=seed)
+    return Interval(1 - lost.value, 1 - lost.high, 1 - lost.low)

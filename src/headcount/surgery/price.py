@@ -32,8 +32,7 @@ class Price:
         """length: tokens of the synthetic example."""
         model = original_module(model)
         self.unit, self._length = unit, longest(model, length)
-        # Parameters are counted on a copy without data: only shapes are needed.
-        self._model = copy.deepcopy(model).to("meta") if unit == "parameters" else model
+        self._model = _without_data(model) if unit == "parameters" else model
 
     def __call__(self, mask: HeadGrid) -> float:
         small = remove(self._model, mask, verify=False)
@@ -62,6 +61,16 @@ class Price:
     def limit(self, budget: Budget) -> float:
         """Highest cost of the pruned model."""
         return budget.limit(self(locate(self._model).mask()))
+
+
+def _without_data(model: nn.Module) -> nn.Module:
+    """A copy on the meta device: parameters are counted by their shapes. `.to("meta")` would untie tied weights."""
+    empty: dict[int, object] = {
+        id(weight): nn.Parameter(weight.detach().to("meta"), requires_grad=weight.requires_grad)
+        for weight in model.parameters()
+    }
+    empty |= {id(buffer): buffer.to("meta") for buffer in model.buffers()}
+    return copy.deepcopy(model, empty)
 
 
 def in_heads(

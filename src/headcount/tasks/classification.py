@@ -113,6 +113,10 @@ class Classification(TextTask):
         logits_BC, labels_B = logits[:, 0].float(), batch["labels"].to(logits.device)
         return nn.functional.cross_entropy(logits_BC, labels_B, label_smoothing=self.smoothing, reduction="sum")
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(("accuracy", self.metric.name.lower())))
+
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per text without smoothing, accuracy, and the task's metric if it is another one."""
         loss, tables = 0.0, []

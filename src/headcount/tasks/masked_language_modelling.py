@@ -91,6 +91,10 @@ class MaskedLanguageModelling(PlainTextTask):
         """Summed over corrupted tokens."""
         return _token_nll(logits, batch).sum()
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        return ("accuracy", *(["perplexity"] if self.metric is PERPLEXITY else []))
+
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss and accuracy per corrupted token, and perplexity if it is the task's metric."""
         with evaluating(model):

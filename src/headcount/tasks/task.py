@@ -169,6 +169,11 @@ class Task(ABC):
         """Cheap measures during training, including `loss`, with dropout off; empty if the task has none."""
         return {}
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Names of the measures of `held_out` besides `loss`."""
+        return (self.metric.name.lower(),)
+
     # what a model predicts
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -236,7 +241,11 @@ tasks: Registry[type[Task]] = Registry("task", "headcount.tasks", "TASK")
 
 def token_hash(task: Task | None) -> str:
     """A hash of the first tokens of a task on texts: the hash of its data does not tell one tokenizer from another."""
-    return "" if task is None or task.tokenizer is None else fingerprint([next(iter(task.batches()), {})])
+    if task is None or task.tokenizer is None:
+        return ""
+    if task.trains:  # whatever the size of batches is
+        return fingerprint([task.batch(range(min(16, len(task.lengths))))])
+    return fingerprint([next(iter(task.batches()), {})])
 
 
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:

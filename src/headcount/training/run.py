@@ -77,6 +77,10 @@ class Run:
     def plain_settings(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self.settings)))
 
+    def resolved_settings(self) -> dict[str, Any]:
+        """The same with the recipe that was used, which may depend on the data."""
+        return {**self.plain_settings(), "recipe": json.loads(json.dumps(asdict(self.recipe)))}
+
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
         """Start the folder, or check that it was started with the same settings, and lock it.

@@ -82,7 +82,7 @@ def test_claims_that_are_not_measured_keep_their_earlier_number_and_are_open() -
     assert again["M1"] == by_number["M1"]
     assert by_number["V12"].models == 0
     assert (again["V12"].value, again["V12"].models, again["V12"].holds) == (1.5, 3, None)
-    assert again["V12"].detail.endswith("on other models; why")
+    assert again["V12"].detail.endswith("not measured again; why")
     command = measured([combined("all")], "y", earlier).signature.arguments["command"]
     assert command.startswith("y; V1, ")
     assert command.endswith(": x")

@@ -9,8 +9,8 @@ from scipy import stats
 from headcount.head_roles.evidence import Evidence, decided
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import FURTHEST, roles
-from headcount.head_roles.tallies import Column, Tally
-from headcount.statistics import Resampling
+from headcount.head_roles.tallies import Column, Tally, binomial_p, without_misses
+from headcount.statistics import RatioSums, Resampling
 
 POSITIONAL = {"positional": roles["positional"]}
 
@@ -100,6 +100,36 @@ def test_the_error_rate_at_the_threshold_holds(together: bool) -> None:
         assert stats.binomtest(wrong, heads, alpha, alternative="greater").pvalue > 0.001
     if together:
         assert np.mean(np.array(p) < 0.05) > 0.005, "the test can reject"
+
+
+def test_a_threshold_that_was_measured_is_not_taken_as_known() -> None:
+    """1000 heads right 1.1 times as often as the best offset, which is right in 60% of 100 sentences."""
+    random, heads = np.random.default_rng(6), 1000
+    p_H, known_H = np.empty(heads), np.empty(heads)
+    for head in range(heads):
+        sums = RatioSums.of(random.binomial(1, 0.66, (100, 1, 1)), np.ones((100, 1, 1)))
+        offset = random.binomial(100, 0.6) / 100
+        p_H[head] = binomial_p(sums, 0, 1.1 * offset, offset=offset)[0]
+        known_H[head] = binomial_p(sums, 0, 1.1 * offset)[0]
+    assert np.mean(p_H < 0.05) < 0.06
+    assert np.mean(known_H < 0.05) > 0.1, "the case can fail"
+    certain = RatioSums.of(random.binomial(1, 0.9, (300, 1, 1)), np.ones((300, 1, 1)))
+    assert binomial_p(certain, 0, 0.66, offset=0.6)[0] < 1e-6
+
+
+def test_intervals_stay_within_what_a_share_can_be() -> None:
+    """Also of labels from -1 to 1, such as monotone alignment, that always or never hold."""
+    random = np.random.default_rng(3)
+    trials_B = random.integers(1, 30, 20)
+    hits_BH = random.binomial(trials_B[:, None], [[0.03, 0.1, 0.9, 0.99] * 50])
+    counts_RB = Resampling(200).counts(range(20))
+    for (one,) in tally(hits_BH, trials_B, counts_RB).evidence(POSITIONAL, Reading()):
+        assert 0 <= one.low <= one.value <= one.high <= 1
+    ends = [np.array([[1.0, 0.0, -1.0]])] * 3
+    low_HL, high_HL = without_misses(*ends, np.full(3, 30.0), np.full(3, -1.0))
+    exact = 0.025 ** (1 / 30)
+    assert low_HL.tolist() == [[pytest.approx(2 * exact - 1), 0.0, -1.0]]
+    assert high_HL.tolist() == [[1.0, 0.0, pytest.approx(1 - 2 * exact)]]
 
 
 def evidence(low: float, p: float, trials: int = 100, baseline: float = 0.1) -> Evidence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import records
@@ -13,6 +14,7 @@ from headcount.record import Record
 from headcount.report.html import page
 from headcount.report.joined import joined
 from headcount.report.section import sections
+from headcount.report.sections import role_importance
 from headcount.report.subject import subjects
 
 SITES = made.even(2, 4, ("encoder",))
@@ -41,12 +43,18 @@ def test_numbers_are_those_of_the_heads() -> None:
     assert paper.mean_without == pytest.approx(30 / 7)
     assert paper.difference.value == pytest.approx(8 - 30 / 7)
     assert (paper.top, paper.top_with_role, paper.top_expected) == (2, 1, pytest.approx(2 / 8))
-    layers = [3.5] * 4 + [6.0] * 4  # means
-    less = [value - mean for value, mean in zip([8, 1, 2, 3, 4, 9, 5, 6], layers, strict=True)]
-    assert paper.within_layers.value == pytest.approx(less[0] - sum(less[1:]) / 7)
+    assert paper.within_layers.value == pytest.approx(8 - (1 + 2 + 3) / 3)  # the other layer has no such head
     assert (any_role.num_with_role, any_role.top_with_role) == (2, 2)
     assert any_role.difference.low <= any_role.difference.value <= any_role.difference.high
     assert any_role.correlation.r > 0.5
+    json.dumps(found.to_plain(), allow_nan=False)
+
+
+def test_within_layers_needs_a_layer_with_both() -> None:
+    found = joined([roles(dict.fromkeys(HEADS[:4], "positional")), importance([8, 1, 2, 3, 4, 9, 5, 6])])
+    assert found is not None
+    assert np.isnan(found.parts.comparisons[0].within_layers).all()
+    assert "not defined: no layer has heads with and without one" in role_importance.SECTION.answer(found)
     json.dumps(found.to_plain(), allow_nan=False)
 
 
@@ -107,3 +115,20 @@ def test_a_distance_is_not_tested() -> None:
     assert "A distance is never negative" in section.answer(distance)
     (table,) = section.tables([("a", distance)])
     assert all(row[-2:] == [None, None] for row in table.rows)
+    alone = sections["alone"]
+    assert "significantly" in alone.answer(record)
+    assert "significantly" not in alone.answer(distance)
+    assert any(column.name == "corrected p" for column in alone.tables([("a", record)])[0].columns)
+    assert not any(column.name == "corrected p" for column in alone.tables([("a", distance)])[0].columns)
+
+
+def test_one_of_several_distances_alike_does_not_move_the_output_most() -> None:
+    """Of heads whose intervals overlap, one has the largest distance by chance."""
+    alike = {
+        head: replace(made.ablation(SITES).parts.one_out[head], difference=1.0, low=0.5, high=1.5) for head in HEADS
+    }
+    apart = alike | {HEADS[3]: replace(alike[HEADS[3]], difference=9.0, low=8.0, high=10.0)}
+    for effects, words in ((alike, "seems to move"), (apart, "moves")):
+        record = records.changed(made.ablation(SITES), distance=True, higher_is_better=False, one_out=effects)
+        assert f"which {words} it most" in sections["ablation"].answer(record)
+        assert f"the output {words} most" in page([record])

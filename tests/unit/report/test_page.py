@@ -193,7 +193,7 @@ def test_the_payload_holds_every_head_once_with_its_numbers(whole: str) -> None:
     assert subject["heads"] == made.names(SITES)
     effects = EVERYTHING[0].parts.one_out
     change = next(measure for measure in subject["measures"] if measure["label"] == "change of BLEU without it")
-    assert change["sign"] == -1
+    assert change["harm"] == -1
     assert change["values"] == [pytest.approx(effects[head].difference, rel=1e-4) for head in subject["heads"]]
     first = subject["curves"][0]["points"]
     assert first[0]["mask"] == "1" * 18
@@ -413,7 +413,8 @@ def test_a_record_no_section_knows_is_shown_as_it_is() -> None:
     ("column", "value", "text"),
     [
         (Column("", 2), -0.5, "\u22120.50"), (Column("", 2, signed=True), 0.5, "+0.50"), 
-        (Column("", 2), 0.00002, "2e-05"),
+        (Column("", 2), 0.00002, "2e\u221205"), (Column("", 2), -0.00002, "\u22122e\u221205"),
+        (Column("", unit="B"), 999_700, "1MB"), (Column("", unit=""), 999_499, "999k"), (Column("", unit=""), 0, "0"),
         (Column("", 2), 0, "0.00"), (Column(""), None, "\u2013"), (Column(""), True, "yes"), (Column(""), 12, "12"),
     ],
 )  # fmt: skip

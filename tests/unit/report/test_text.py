@@ -219,7 +219,8 @@ def test_gains_of_several_models_are_named_beside_the_paper() -> None:
     record = records.speed()
     rows = encode(record.parts)["rows"]
     third = [{**row, "model": "shop/model-c", "faster": 0.9} for row in rows if row["model"] == "shop/model-b"]
-    both = SECTIONS["speed"].printed(records.changed(record, rows=[*rows, *third]))
+    models = {**encode(record.parts)["models"], "shop/model-c": records.size(4)}
+    both = SECTIONS["speed"].printed(records.changed(record, rows=[*rows, *third], models=models))
     assert both[0].ours == "model-b +20.0% at 32 tokens, model-c \u221210.0% at 32 tokens"
     assert SECTIONS["speed"].printed(record)[0].ours == "+20.0% at 32 tokens"
 

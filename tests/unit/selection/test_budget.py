@@ -8,6 +8,7 @@ import pytest
 from torch import nn
 
 import headcount as hc
+import zoo
 from headcount.errors import UnknownName, UsageError
 from headcount.selection.select import most_within, select
 from headcount.surgery.price import Price, in_heads
@@ -76,6 +77,18 @@ def test_a_price_is_what_the_pruned_model_costs(llama: nn.Module) -> None:
         assert Price(llama, "parameters")(mask) == sum(p.numel() for p in small.parameters())
         assert Price(llama, "flops", length=16)(mask) == hc.cost(small, length=16).flops
     assert Price(llama, "milliseconds", length=8)(sites.mask()) > 0
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "t5", "albert"])
+def test_tied_weights_are_counted_once(architecture: str) -> None:
+    """A copy on the meta device had a new parameter for each use of a tied one: too many heads were removed."""
+    model = zoo.build(architecture)
+    sites, whole = hc.locate(model), sum(p.numel() for p in model.parameters())
+    price = Price(model, "parameters")
+    assert price(sites.mask()) == whole == hc.cost(model).parameters
+    off = sites.mask(off=[sites.heads[0]])
+    assert price(off) == sum(p.numel() for p in hc.remove(model, off).parameters())
+    assert price.limit(hc.Budget.parse("95%params")) == pytest.approx(0.95 * whole)
 
 
 @pytest.mark.parametrize("unit", ["parameters", "flops"])

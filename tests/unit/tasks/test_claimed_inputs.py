@@ -12,6 +12,7 @@ import zoo
 from headcount.errors import UsageError
 from headcount.sites.fingerprint import config_hash, weight_hash
 from headcount.tasks.inputs import claim_inputs
+from headcount.tasks.task import token_hash
 from tokens import sentences, word_tokenizer
 
 
@@ -35,3 +36,14 @@ def test_how_a_model_was_loaded_is_no_part_of_its_configuration(tmp_path: Path) 
     again = type(model).from_pretrained(tmp_path / "model", dtype=torch.float32, attn_implementation="eager")
     assert config_hash(model) == config_hash(again)
     assert config_hash(torch.nn.Linear(1, 1)) == ""
+
+
+@pytest.mark.parametrize("name", ["language-modelling", "classification"])
+def test_the_size_of_batches_is_no_other_tokenizer(name: str) -> None:
+    """A smaller batch, after a run out of memory, was refused as other tokens."""
+    labels = {"labels": [0, 1] * 10} if name == "classification" else {}
+    hashes = [
+        token_hash(hc.task(name, texts=sentences(20), tokenizer=word_tokenizer(99), batch_size=size, **labels))
+        for size in (2, 16)
+    ]
+    assert hashes[0] == hashes[1]

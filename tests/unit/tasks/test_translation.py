@@ -118,21 +118,31 @@ def test_case_counts_unless_said_otherwise(tokenizer: Any, texts: Any) -> None:
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_decoding_is_that_of_generate(tokenizer: Any, model: Any, texts: Any, beams: int) -> None:
-    """Sorting by length and batching change nothing but how far beams look ahead: to the longest of their batch."""
+    """Sorting by length and batching change nothing."""
     texts = tuple(side[:20] for side in texts)
     task = make(tokenizer, texts, beams=beams, tokens=50 * beams)
+    assert task.translations(model) == [_alone(model, tokenizer, text, beams) for text in texts[0]]
+
+
+def _alone(model: Any, tokenizer: Any, text: str, beams: int) -> str:
+    """The translation of a sentence in no batch, with its own limit."""
+    inputs = tokenizer([text], return_tensors="pt")
     extra = {"length_penalty": 0.6} if beams > 1 else {}
-    expected = {}
-    for rows in by_length(task.source_ids.lengths, 50):
-        most = 2 * int(task.source_ids.lengths[rows].max()) + 10
-        for row in rows:
-            written = model.generate(
-                **tokenizer([texts[0][row]], return_tensors="pt"), num_beams=beams, do_sample=False, max_length=None,
-                max_new_tokens=most, **extra,
-            )  # fmt: skip
-            own_ids = written[:, : 1 + 2 * int(task.source_ids.lengths[row]) + 10]
-            expected[int(row)] = tokenizer.batch_decode(own_ids, skip_special_tokens=True)[0]
-    assert dict(enumerate(task.translations(model))) == expected
+    most = 2 * inputs["input_ids"].shape[1] + 10
+    written = model.generate(**inputs, num_beams=beams, do_sample=False, max_length=None, max_new_tokens=most, **extra)
+    return str(tokenizer.batch_decode(written, skip_special_tokens=True)[0])
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_endless_beams_do_not_depend_on_the_batch(tokenizer: Any, texts: Any, forced: bool) -> None:
+    """Beams ended at the limit of the longest sentence of their batch, and were cut afterwards."""
+    torch.manual_seed(1)
+    model = laboratory.model(tokenizer).eval()  # not trained: it never ends
+    model.generation_config.forced_eos_token_id = tokenizer.eos_token_id if forced else None
+    some = [side[:12] for side in texts]
+    together = make(tokenizer, some, beams=3, tokens=4096)
+    assert together.translations(model) == [_alone(model, tokenizer, text, 3) for text in some[0]]
+    assert together.written(model) == make(tokenizer, some, beams=3, tokens=1).written(model)
 
 
 def test_references_that_differ_in_unknown_characters_are_other_data(tokenizer: Any, texts: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel, L
 
 import headcount as hc
 from headcount.errors import UsageError
+from headcount.report.sections import training
 from headcount.studies.fine_tuning import RECIPE, FineTuningSettings, fine_tune, resolved_recipe
 from headcount.training import loop
 from headcount.training.run import Watch
@@ -143,6 +145,33 @@ def test_what_cannot_be_watched_is_refused(start: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be watched by bleu"):
         tuned(start, tmp_path / "out", replace(SETTINGS, recipe=replace(SETTINGS.recipe, watch="bleu")))
     assert not (tmp_path / "out").exists()
+
+
+def test_the_record_has_the_recipe_that_was_used(start: Path, tmp_path: Path) -> None:
+    """Batch, steps and warm-up follow from the data; the settings of the folder are those that were given."""
+    record = tuned(start, tmp_path / "out", replace(SETTINGS, recipe=replace(FAST, epochs=1), examples=4, warmup=0.5))
+    used, steps = record.signature.arguments["recipe"], record.parts.steps
+    assert (used["steps"], used["warmup"], used["cooldown"]) == (steps, round(0.5 * steps), steps - round(0.5 * steps))
+    assert used["batch"] < SETTINGS.recipe.batch
+    given = json.loads((tmp_path / "out" / "training" / "settings.json").read_text())["recipe"]
+    assert given["batch"] == SETTINGS.recipe.batch
+
+
+def test_the_sentence_on_training_has_the_numbers_of_the_model(start: Path, tmp_path: Path) -> None:
+    """It had those of the last epoch, also where the model is an earlier one."""
+    record = tuned(start, tmp_path / "out", replace(SETTINGS, recipe=replace(FAST, epochs=1)))
+    other = {name: dict.fromkeys(measures, 9.0) for name, measures in record.parts.candidates.items()}
+    other["epoch 1"] = {"loss": 0.25}
+    parts = replace(record.parts, candidate="epoch 1", candidates=other)
+    assert "the model is epoch 1: loss 0.250" in training.SECTION.answer(replace(record, parts=parts))
+
+
+def test_what_can_be_watched_is_what_is_measured() -> None:
+    words, texts = word_tokenizer(32, mask="w31"), {"texts": TEXTS}
+    masked = hc.task("masked-language-modelling", **texts, tokenizer=words, metric="accuracy")
+    assert masked.watched == ("accuracy",)
+    classified = hc.task("classification", **texts, labels=LABELS, tokenizer=words, metric="f1")
+    assert classified.watched == ("accuracy", "f1")
 
 
 def test_a_classifier_of_another_size_is_made_anew(start: Path, tmp_path: Path) -> None:

@@ -256,19 +256,22 @@ class _Job:
             options.refuse(["measure_split"], "does nothing with --measure-task")
         if work is None:
             return Data(measure=by_harness.build(self.model, self.loading)) if by_harness else Data()
+        reads = chooser.needs_data or pipeline.compensate != "none"  # texts, before anything is trained
         metric, work = work.metric, replace(work, metric=None) if by_harness else work  # of the measured task
         train = work.on(values["train_split"]).with_limit(values["train_limit"])
         if chooser.trains:
             train, measured = work.divide(choose=train)
             choose_on = train
         else:
-            choose_on, measured = work.divide() if chooser.needs_data else (work, work.on(work.measure_split))
+            choose_on, measured = work.divide()
+            if not reads:
+                measured = work.on(measured.source.split)  # all texts: none has to be kept apart
         calibrate_split = values["calibrate_split"]
         sources = {"train": train, "choose": choose_on, "measure": measured, "calibrate": choose_on.on(calibrate_split)}
         needed = {
             "train": pipeline.trains,
-            "choose": not chooser.trains and (chooser.needs_data or pipeline.compensate != "none"),
-            "measure": chooser.needs_data or pipeline.trains or bool(work.measure_split),
+            "choose": not chooser.trains and reads,
+            "measure": True,
             "calibrate": bool(calibrate_split),
         }
         if by_harness is not None:

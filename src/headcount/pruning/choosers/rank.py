@@ -24,7 +24,7 @@ class Rank(Chooser):
     score_options: Mapping[str, Any] = field(default_factory=dict)
     recompute: bool = option(False, "Score the remaining heads again after each step.")
     step: float = option(
-        0.1, "Heads to remove at a time: a number or a percentage.", minimum=0.0, above=True, maximum=1.0, share=True
+        0.1, "Share of the heads to remove at a time, such as 10%.", minimum=0.0, above=True, maximum=1.0, share=True
     )
 
     @classmethod

@@ -36,6 +36,13 @@ class Size:
     flops: int | None  # of one forward pass; None if they could not be counted
     length: int
 
+    def smaller_than(self, other: Size) -> bool:
+        """Whether it has fewer heads or, with as many or an unknown number, fewer bytes of weights."""
+        heads, other_heads = self.stated_heads, other.stated_heads
+        if heads is None or other_heads is None or heads == other_heads:
+            return self.weight_bytes < other.weight_bytes
+        return heads < other_heads
+
 
 @dataclass(frozen=True)
 class ComparedQuality(Quality):
@@ -59,7 +66,17 @@ class Speed(Result):
     @property
     def others(self) -> list[Timing]:
         """Rows of all models except the first."""
-        return [row for row in self.rows if row.model != self.rows[0].model]
+        return [row for row in self.rows if row.model != self.reference]
+
+    @property
+    def reference(self) -> str:
+        """The first model, to which all speeds are relative."""
+        return self.rows[0].model
+
+    @property
+    def smaller(self) -> list[Timing]:
+        """Rows of models with fewer heads, or fewer bytes of weights, than the first."""
+        return [row for row in self.others if self.models[row.model].smaller_than(self.models[self.reference])]
 
 
 RESULT = Speed

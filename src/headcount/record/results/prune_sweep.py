@@ -17,10 +17,12 @@ class SweepPoint:
     heads: tuple[str, ...]  # names of the remaining heads
     quality: Qualities
     settled: float | None = None  # share of the gates that had settled
+    removed_heads: tuple[str, ...] | None = None  # None in records of an earlier version
 
     @classmethod
     def of(cls, model: Pruning) -> SweepPoint:
-        return cls(model.kept_by_kind, model.heads, model.quality, model.gates.settled if model.gates else None)
+        settled = model.gates.settled if model.gates else None
+        return cls(model.kept_by_kind, model.heads, model.quality, settled, model.removed_heads)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,12 @@ class Sweep(Result):
     method: str  # name of the chooser
     elsewhere: tuple[str, ...]  # values that other processes work on
     measured_on: MeasuredOn | None = None
+
+    @property
+    def known_heads(self) -> tuple[str, ...]:
+        """Names of all heads of the whole model; empty if the record does not have them."""
+        point = next(iter(self.sweep.values()), None)
+        return (*point.heads, *point.removed_heads) if point and point.removed_heads is not None else ()
 
 
 RESULT = Sweep

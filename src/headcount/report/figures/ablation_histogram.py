@@ -9,7 +9,7 @@ import numpy as np
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, metrics, named
 from headcount.report.palette import INK, kind_colour
 
 
@@ -30,8 +30,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
         rows += [
             {"model": record.signature.model, "head": name, "value": effect.value} for name, effect in effects.items()
         ]
-    metric = records[0].parts.metric
-    caption = f"Distribution of {metric} over all models with one head masked; the dashed line is the whole model."
+    caption = (
+        f"Distribution of {metrics(records)} over all models with one head masked; the dashed line is the whole model."
+    )
     return Drawing(canvas, caption, rows)
 
 

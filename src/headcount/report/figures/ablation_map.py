@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from headcount.record import Record
 from headcount.report.canvas import by_site, head_map, panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, each, metrics, named
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -29,10 +29,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
         head_map(plot, values, colours="RdBu", centre=0.0, texts=texts)
         plot.set_title(f"{named(record)}: {parts.metric} {parts.value:.2f} with all heads")
         rows += [{"model": record.signature.model, "head": name, **asdict(effect)} for name, effect in effects.items()]
-    parts = records[0].parts
-    caption = f"Change of {parts.metric} when each head is masked alone; red: worse without it."
-    if not all(record.parts.distance for record in records):
-        caption += f" * p < {parts.alpha:g} after Holm's correction for all heads."
+    caption = f"Change of {metrics(records)} when each head is masked alone; red: worse without it."
+    tests = [f"{record.parts.alpha:g}" for record in records if not record.parts.distance]
+    if tests:
+        caption += f" * p < {each(tests)} after Holm's correction for all heads."
     return Drawing(canvas, caption, rows)
 
 

@@ -30,9 +30,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     from matplotlib.figure import Figure as Canvas
 
     panels = [(record, kind, layers) for record in records for kind, layers in _kinds(record).items()]
-    maps = ["confidence"]
-    if all(record.parts.relevance for record in records):
-        maps.insert(0, "relevance")
+    maps = [name for name in ("relevance", "confidence") if any(_values(record.parts, name) for record in records)]
     across = max(len(heads) for _, _, layers in panels for heads in layers.values())
     narrow, wide = _CELL * 0.55 * across + 0.6, max(_LEAST_WIDTH, _CELL * across) + 0.2
     heights = [_CELL * len(layers) + 0.75 for _, _, layers in panels]
@@ -43,22 +41,28 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows: list[dict[str, Any]] = []
     for number, (record, kind, layers) in enumerate(panels):
         title = f"{named(record)}, {kind}" if len(records) > 1 or len(_kinds(record)) > 1 else named(record)
-        for column, measure in enumerate(maps):
-            axes = canvas.add_subplot(grid[number, column])
-            _heat(
-                axes, layers, _values(record.parts, measure), across, f"{title}: {measure}" if column == 0 else measure
-            )
+        measured = [measure for measure in maps if _values(record.parts, measure)]
+        for measure in measured:
+            axes = canvas.add_subplot(grid[number, maps.index(measure)])
+            heading = f"{title}: {measure}" if measure == measured[0] else measure
+            _heat(axes, layers, _values(record.parts, measure), across, heading)
         axes = canvas.add_subplot(grid[number, len(maps)])
         _functions(axes, layers, record.parts.roles, across)
         rows += _rows(record, layers)
     _legend(canvas, records)
-    sorted_by = "relevance" if len(maps) == 2 else "confidence (no relevance was measured)"
     caption = (
-        f"Heads of each layer, sorted by {sorted_by}; from left to right the most to the least. Purple: positional, "
-        "with the offset; green: syntactic, with the relation; orange: rare tokens; grey: no role found. "
+        f"Heads of each layer, sorted by {_sorted_by(records)}; from left to right the most to the least. Purple: "
+        "positional, with the offset; green: syntactic, with the relation; orange: rare tokens; grey: no role found. "
         "A head with several roles is divided; \u2026: it plays the role with more labels. Small numbers are heads."
     )
     return Drawing(canvas, caption, rows)
+
+
+def _sorted_by(records: Sequence[Record]) -> str:
+    measured = [bool(record.parts.relevance) for record in records]
+    if not any(measured):
+        return "confidence (no relevance was measured)"
+    return "relevance" if all(measured) else "relevance, or by confidence where no relevance was measured"
 
 
 def _values(parts: RolesFound, measure: str) -> Mapping[str, float]:
@@ -85,7 +89,11 @@ def _heat(axes: Axes, layers: Mapping[int, list[str]], values: Mapping[str, floa
     table = np.full((len(layers), across), np.nan)
     for row, names in enumerate(layers.values()):
         table[row, : len(names)] = [values.get(name, np.nan) for name in names]
-    image = axes.imshow(table, cmap="Blues", vmin=0, aspect="auto")
+    least, most = np.nanmin(table, initial=0), np.nanmax(np.abs(table), initial=0)
+    if least < 0:
+        image = axes.imshow(table, cmap="RdBu", vmin=-most, vmax=most, aspect="auto")  # white: 0
+    else:
+        image = axes.imshow(table, cmap="Blues", vmin=0, aspect="auto")
     axes.figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
     _frame(axes, layers, across, title)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.canvas import band, panels
-from headcount.report.figure import STEP, Drawing, Figure, named, picked
+from headcount.report.figure import STEP, Drawing, Figure, each, metrics, named, picked
 from headcount.report.palette import MARKERS, kind_colour
 
 
@@ -23,9 +23,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
             rows += [row | picked(point, *STEP) for point in line.points]
         plot.set(xlabel="heads of the kind pruned (%)", ylabel=record.parts.metric, title=named(record))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
+    orders = each(record.parts.by_kind[0].order for record in records)
     caption = (
-        f"{records[0].parts.metric} as more and more heads of one kind of attention are masked, lowest first by "
-        f"{records[0].parts.by_kind[0].order}, all other heads unchanged; bands are 95% intervals over examples."
+        f"{metrics(records)} as more and more heads of one kind of attention are masked, lowest first by "
+        f"{orders}, all other heads unchanged; bands are 95% intervals over examples."
     )
     return Drawing(canvas, caption, rows)
 

@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.results.curves import Curve
 from headcount.report.canvas import band, panels
-from headcount.report.figure import STEP, Drawing, Figure, named, picked
+from headcount.report.figure import STEP, Drawing, Figure, metrics, named, picked
 from headcount.report.palette import GREY, line_style
 
 
@@ -33,7 +33,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             row = {"model": record.signature.model, "order": line.order, "seed": line.seed}
             rows += [row | picked(point, *STEP) for point in line.points]
     caption = (
-        f"{records[0].parts.metric} as more and more heads of the whole model are masked, lowest first; bands are 95% "
+        f"{metrics(records)} as more and more heads of the whole model are masked, lowest first; bands are 95% "
         "intervals over examples, thin grey lines single random orders."
     )
     return Drawing(canvas, caption, rows)

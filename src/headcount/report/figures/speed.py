@@ -2,38 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headcount.record import Record
-from headcount.record.results.bench import Timing
+from headcount.record.results.bench import Speed, Timing
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, picked, short_name
+from headcount.report.figure import Drawing, Figure, each, picked, short_names
 from headcount.report.palette import INK, line_style
+from headcount.report.table import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_Key = tuple[str, str, int]  # model that a speed is relative to, device, threads
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    rows = [row for record in records for row in record.parts.rows]
-    base = rows[0].model
-    smaller_rows = [row for row in rows if row.model != base] or rows
-    settings = list(dict.fromkeys((row.what, row.length) for row in smaller_rows))
+    comparable = _comparable(records)
+    names = short_names(name for record in records for name in record.parts.models)
+    shown = {key: [row for parts in group for row in parts.others or parts.rows] for key, group in comparable.items()}
+    settings = list(dict.fromkeys((key, row.what, row.length) for key, rows in shown.items() for row in rows))
     canvas, axes = panels(len(settings), width=3.2, height=2.7, columns=4)
-    for (what, length), plot in zip(settings, axes, strict=True):
-        panel_rows = [row for row in smaller_rows if (row.what, row.length) == (what, length)]
-        for number, name in enumerate(dict.fromkeys(row.model for row in panel_rows)):
-            model_rows: list[Timing] = [row for row in panel_rows if row.model == name]
-            value = [row.faster for row in model_rows]
-            error = [[row.faster - row.low for row in model_rows], [row.high - row.faster for row in model_rows]]
-            places = [x + 0.08 * number for x in range(len(model_rows))]
-            style: dict[str, Any] = line_style(number)
-            plot.errorbar(places, value, yerr=error, capsize=3, label=short_name(name), **style)
-            plot.set_xticks(range(len(model_rows)), [str(row.batch) for row in model_rows])
-        plot.axhline(1, color=INK, linewidth=0.8, linestyle="--")
-        plot.set(title=f"{what}, {length} tokens", xlabel="batch size", ylabel="times as fast")
-    axes[0].legend()
-    caption = f"Speed relative to {base} (dashed): median of paired, interleaved repeats with its 95% interval."
+    for number, ((key, what, length), plot) in enumerate(zip(settings, axes, strict=True)):
+        _lines(plot, [row for row in shown[key] if (row.what, row.length) == (what, length)], names)
+        title = f"{what}, {length} tokens"
+        plot.set(title=f"{title}, {_against(key, comparable, names)}" if len(comparable) > 1 else title)
+        if not number or settings[number - 1][0] != key:
+            plot.legend()
+    references = each(reference for reference, *_ in comparable)
+    caption = f"Speed relative to {references} (dashed): median of paired, interleaved repeats with its 95% interval."
     keys = ("model", "what", "batch", "length", "seconds", "per_second", "faster", "low", "high")
-    return Drawing(canvas, caption, [picked(row, *keys) for row in rows])
+    rows = [(record.parts.reference, row) for record in records for row in record.parts.rows]
+    return Drawing(canvas, caption, [{**picked(row, *keys), "relative_to": reference} for reference, row in rows])
+
+
+def _comparable(records: Sequence[Record[Speed]]) -> dict[_Key, list[Speed]]:
+    """Results whose ratios can be compared: relative to the same model, on the same device."""
+    groups: dict[_Key, list[Speed]] = {}
+    for record in records:
+        parts = record.parts
+        groups.setdefault((parts.reference, parts.device, parts.threads), []).append(parts)
+    return groups
+
+
+def _against(key: _Key, keys: Iterable[_Key], names: Mapping[str, str]) -> str:
+    """What a panel is relative to, and the device if others are relative to the same model."""
+    reference, device, threads = key
+    alone = sum(other == reference for other, *_ in keys) == 1
+    return f"against {names[reference]}" + ("" if alone else f", {device}, {plural(threads, 'thread')}")
+
+
+def _lines(plot: Axes, rows: Sequence[Timing], names: Mapping[str, str]) -> None:
+    """A line for each model, with a place for each batch size."""
+    batches = sorted({row.batch for row in rows})
+    for number, name in enumerate(dict.fromkeys(row.model for row in rows)):
+        points = sorted((row for row in rows if row.model == name), key=lambda row: row.batch)
+        value = [row.faster for row in points]
+        error = [[row.faster - row.low for row in points], [row.high - row.faster for row in points]]
+        places = [batches.index(row.batch) + 0.08 * number for row in points]
+        style: dict[str, Any] = line_style(number)
+        plot.errorbar(places, value, yerr=error, capsize=3, label=names[name], **style)
+    plot.set_xticks(range(len(batches)), [str(batch) for batch in batches])
+    plot.axhline(1, color=INK, linewidth=0.8, linestyle="--")
+    plot.set(xlabel="batch size", ylabel="times as fast")
 
 
 FIGURE = Figure("Speed after removal", "Michel et al. 2019, Table 4", ("rows", "models"), _draw)

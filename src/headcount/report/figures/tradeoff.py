@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels, shared_legend
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, metrics, named
 from headcount.report.palette import GREY, line_style
 from headcount.report.points import NONE_FINISHED, control, point_row, smaller, way_heading
 
@@ -51,7 +51,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     fresh = f", scratch {fresh_steps}" if "scratch" in ways else ""
     untrained = "; dotted: without training" if not all(row["steps"] for row in rows) else ""
     caption = (
-        f"{records[0].parts.metric} against the number of heads left, means over seeds with 95% intervals over "
+        f"{metrics(records)} against the number of heads left, means over seeds with 95% intervals over "
         f"examples. Every way that trains has {tuned_steps} training steps"
         f"{fresh}{untrained}{weight if shares else ''}."
     )

@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.report.canvas import panels, shared_legend
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, metrics, named
 from headcount.report.palette import GREY, line_style
 from headcount.report.points import NONE_FINISHED, point_row, smaller
 
@@ -46,7 +46,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(left if len(records) == 1 else f"{named(record)}, {left}")
     shared_legend(canvas, axes, 6)
     caption = (
-        f"{records[0].parts.metric} against the seconds that a way takes for one model: choosing heads, "
+        f"{metrics(records)} against the seconds that a way takes for one model: choosing heads, "
         "compensation and training, on the same machine, without evaluation. Means over seeds, with 95% intervals "
         "over examples."
     )

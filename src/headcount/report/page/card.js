@@ -27,7 +27,8 @@ function scoresPart(subject, place) {
 function effectPart(subject, place) {
   const effect = subject.effects?.heads[place];
   if (!effect) return [];
-  const { metric, alpha, better } = subject.effects, harm = better ? -effect.difference : effect.difference;
+  const { metric, alpha, better, distance } = subject.effects, harm = better ? -effect.difference : effect.difference;
+  if (distance) return [make("h3", {}, "Masked alone"), make("p", {}, `${metric} is ${short(effect.difference)} without it (${within(effect.low, effect.high)}). A distance is never negative: only sizes can be compared.`)];
   const sure = effect.corrected < alpha;
   const verdict = !sure ? `${metric} does not change significantly without it` : harm > 0 ? `${metric} is significantly worse without it` : `${metric} is significantly better without it`;
   return [make("h3", {}, "Masked alone"), make("p", {}, `${verdict}: ${short(effect.difference, true)} (${within(effect.low, effect.high, true)}), p = ${short(effect.p)}, after Holm's correction ${short(effect.corrected)}.`)];

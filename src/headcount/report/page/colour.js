@@ -15,7 +15,8 @@ const onto = (colour) => {  // ink that can be read on a colour
 
 // What values of a measure look like: range is [lowest, highest] over all that is compared.
 function scale(measure, range) {
-  const low = themed("low"), high = themed("high"), worse = themed("worse"), better = themed("better");
+  const low = themed("low"), high = themed("high");
+  const [above, below] = measure.harm ? [themed("worse"), themed("better")] : [high, themed("below")];  // of what is not a loss neither side is worse
   const none = themed("none");
   const [least, most] = range || extent(measure.values);
   if (measure.form === "diverging") {
@@ -23,7 +24,7 @@ function scale(measure, range) {
     return (value) => {
       if (value === null) return none;
       const share = Math.min(1, Math.sqrt(Math.abs(value) / reach));  // small changes stay visible beside large ones
-      return blend(low, value * measure.sign > 0 ? worse : better, share);
+      return blend(low, value * (measure.harm || 1) > 0 ? above : below, share);
     };
   }
   return (value) => (value === null ? none : blend(low, high, most > least ? (value - least) / (most - least) : 0.5));
@@ -41,5 +42,5 @@ function short(value, signed = false) {
   const size = Math.abs(value);
   let text = size !== 0 && (size < 0.001 || size >= 1e6) ? value.toExponential(1) : value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
   if (signed && value > 0) text = "+" + text;
-  return text.replace("-", "\u2212");
+  return text.replaceAll("-", "\u2212");
 }

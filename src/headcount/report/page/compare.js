@@ -17,7 +17,7 @@ function setUpCompare() {
   }
   function show() {
     const pair = [able[+left.value], able[+right.value]], label = choice.selectedOptions[0]?.textContent;
-    const measures = pair.map((subject) => measuresOf(subject).find((measure) => measure.label === label));
+    const measures = onOneScale(pair.map((subject) => measuresOf(subject).find((measure) => measure.label === label)));
     const answer = byId("compare-answer");
     if (!measures[0] || !measures[1]) { answer.textContent = "These two have no measure in common."; byId("compare-table").replaceChildren(); return; }
     const range = measures[0].values ? extent([...measures[0].values, ...measures[1].values]) : null;
@@ -35,6 +35,14 @@ function setUpCompare() {
   choice.addEventListener("change", show);
   refill();
   return show;
+}
+
+// Both sides diverge if there are values on both sides of 0 anywhere.
+function onOneScale(measures) {
+  if (!measures.every((measure) => measure?.values)) return measures;
+  const [least, most] = extent(measures.flatMap((measure) => measure.values));
+  const diverging = measures.some((measure) => measure.form === "diverging") || (least < 0 && most > 0);
+  return measures.map((measure) => ({ ...measure, form: diverging ? "diverging" : measure.form }));
 }
 
 function inBoth([one, other]) {

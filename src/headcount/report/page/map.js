@@ -86,7 +86,7 @@ function drawMap(box, subject, options) {
   return picture;
 }
 
-const worth = (measure, place) => measure.values[place] === null ? -Infinity : measure.form === "diverging" ? measure.values[place] * measure.sign : measure.values[place];
+const worth = (measure, place) => measure.values[place] === null ? -Infinity : measure.values[place] * (measure.harm || 1);
 
 const BARE = 15;  // pixels under which a square has no room for a letter and is one node: there are thousands then
 const at = (cell, x, y) => Object.assign(cell, { at: [x, y] });  // its place in the block, for the keyboard
@@ -153,7 +153,7 @@ function legend(picture, subject, { measure, mask, range }, colour, y, width) {
   } else {
     const [least, most] = range || extent(measure.values);
     const stops = measure.form === "diverging" ? [-1, 0, 1].map((side) => side * Math.max(Math.abs(least), Math.abs(most))) : [least, (least + most) / 2, most];
-    const meant = (stop) => (measure.form !== "diverging" || !stop ? "" : stop * measure.sign > 0 ? ", needed" : ", in the way");
+    const meant = (stop) => (!measure.harm || !stop ? "" : stop * measure.harm > 0 ? ", needed" : ", in the way");
     stops.forEach((stop) => entry(colour(stop), short(stop, measure.form === "diverging") + meant(stop)));
   }
   return y + 22;

@@ -17,7 +17,7 @@ function setUpMap() {
     box.redraw = () => drawMap(box.querySelector(".canvas"), subject(), options);
     box.redraw();
     byId("map-caption").textContent = !chosen ? "All heads." : chosen.form === "roles" ? "What each head does; a letter per role."
-      : chosen.form === "diverging" ? `${capital(chosen.label)}; the stronger the colour, the larger the change.` : `${capital(chosen.label)}; darker is higher.`;
+      : chosen.form === "diverging" ? `${capital(chosen.label)}; the stronger the colour, the ${chosen.harm ? "larger the change" : "further from 0"}.` : `${capital(chosen.label)}; darker is higher.`;
   };
   const fill = () => { choices(measure, mapMeasures(subject()).map((one) => one.label)); measure.value = String(importance(subject())); };
   const refill = () => { fill(); show(); relation?.(); allHeads(); };

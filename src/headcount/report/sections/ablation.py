@@ -6,7 +6,7 @@ from headcount.record import Record
 from headcount.record.results.ablate import Ablation
 from headcount.report.headmap import HeadMap
 from headcount.report.measured import too_few
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 
@@ -20,10 +20,11 @@ def _answer(record: Record[Ablation]) -> str:
     change = Column("", digits_for(difference), signed=True).text(difference)
     if parts.distance:
         order = sorted(effect.difference for effect in effects.values())
+        moves = "moves" if parts.harms_most(worst, effects) else "seems to move"
         return (
             f"Masking any of {len(effects)} heads moves the output: {metric} is {order[len(order) // 2]:.1g} without "
-            f"the median head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, "
-            "so only sizes can be compared: a value above zero does not by itself mean that a head matters."
+            f"the median head and {order[-1]:.2g} without {worst}, which {moves} it most. A distance is never "
+            "negative, so only sizes can be compared: a value above zero does not by itself mean that a head matters."
         )
     harmful = parts.harm(effects[worst]) > 0
     sure = effects[worst].corrected < alpha and parts.harms_most(worst, effects)
@@ -106,6 +107,7 @@ SECTION = Section(
         "paired difference over examples; corrected p-values use Holm's method over all heads of the model."
     ),
     tables=_tables,
+    alike=metric_of,
     sketch=_sketch,
     figures=("ablation-map", "ablation-histogram"),
     printed=_printed,

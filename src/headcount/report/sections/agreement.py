@@ -6,7 +6,7 @@ from math import isnan
 
 from headcount.record import Record
 from headcount.record.results.agreement import Agreement
-from headcount.report.section import Labelled, Section, table_of
+from headcount.report.section import Labelled, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, best_of, digits_for, headings, interval
 
 
@@ -62,4 +62,5 @@ SECTION = Section(
     answer=_answer,
     method="Every score ranks all heads on the same data. Intervals: of r over heads, of changes over examples.",
     tables=_tables,
+    alike=metric_of,
 )

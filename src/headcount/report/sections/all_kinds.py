@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -10,7 +10,7 @@ from headcount.record import Record
 from headcount.record.result import Quality
 from headcount.record.results.tradeoff import StepsOfWays, WayKind
 from headcount.report.points import way_heading
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 # Voita et al. 2019, Table 2: heads of encoder, decoder and cross attention; BLEU from the trained model, from scratch.
@@ -64,19 +64,28 @@ def _tables(labelled: Labelled) -> list[Table]:
             lines.append([_heads(record, row.kept_by_kind), row.seed, way_heading(parts, row.way), *cells])
         return lines
 
-    kinds = "/".join(labelled[0][1].parts.of)
     parts = labelled[0][1].parts
     columns = headings(
-        f"heads ({kinds})", "seed", "way", Column("from trained", digits), "95% interval",
+        f"heads ({'/'.join(parts.of)})", "seed", "way", Column("from trained", digits), "95% interval",
         Column(scratch_heading(parts.steps), digits), "95% interval",
     )  # fmt: skip
-    steps = {point.way: point.steps for point in parts.points}
-    more = steps[parts.all_kinds[0].way]
     note = (
-        f"From trained: {more} more steps for a trained model; from scratch: "
+        f"From trained: {_more_steps(labelled[0][1])} more steps for a trained model; from scratch: "
         f"{parts.steps.scratch} steps from new random weights with the same heads in every layer."
     )
     return [table_of(f"{parts.metric} with heads of all kinds pruned", labelled, columns, rows, note=note)]
+
+
+def _alike(record: Record) -> Hashable:
+    """What the title, the headings and the note say: metric, kinds of attention, training steps."""
+    parts = record.parts
+    return metric_of(record), tuple(parts.of), scratch_heading(parts.steps), _more_steps(record)
+
+
+def _more_steps(record: Record) -> int:
+    """Training steps of a pruned model after those of the whole one."""
+    parts = record.parts
+    return {point.way: point.steps for point in parts.points}[parts.all_kinds[0].way]
 
 
 def scratch_heading(steps: StepsOfWays) -> str:
@@ -118,6 +127,7 @@ SECTION = Section(
         "and random initial weights, all of which are trained."
     ),
     tables=_tables,
+    alike=_alike,
     figures=("kept-by-kind", "kept-by-layer"),
     printed=_printed,
     when=lambda record: bool(record.parts.all_kinds),

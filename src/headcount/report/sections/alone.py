@@ -24,6 +24,9 @@ def _answer(record: Record[Ablation]) -> str:
     best = parts.all_but_one or {}
     fine = sum(not (effect.corrected < parts.alpha and parts.harm(effect) > 0) for effect in best.values())
     site, change = _worst(parts)
+    if parts.distance:
+        moves = "moves" if parts.harms_most(site, best) else "seems to move"
+        return f"With its best head alone, {site} {moves} the output most ({change}). Only sizes can be compared."
     suffers = "suffers" if parts.harms_most(site, best) else "seems to suffer"
     chosen = "" if parts.alone_held_out else ", chosen on the same data, which is optimistic"
     return (
@@ -39,13 +42,15 @@ def _tables(labelled: Labelled) -> list[Table]:
     )
     columns = headings("layer", "best head")
     held_out = all(record.parts.alone_held_out for _, record in labelled)
+    tested = not any(record.parts.distance for _, record in labelled)  # a distance is never 0
     for data in ("held out" if held_out else "same data", "second data")[: 1 + has_second]:
-        columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval"), Column("corrected p", 4)]
+        columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval")]
+        columns += [Column("corrected p", 4)] if tested else []
 
     def cells(effect: BestAlone | None) -> list[Any]:
         if effect is None:
-            return [None] * 3
-        return [effect.difference, interval(effect, digits), effect.corrected]
+            return [None] * (2 + tested)
+        return [effect.difference, interval(effect, digits), *([effect.corrected] if tested else [])]
 
     def rows(record: Record[Ablation]) -> Rows:
         elsewhere = record.parts.all_but_one_chosen_elsewhere or {}

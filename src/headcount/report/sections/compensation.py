@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from headcount.record import Record
 from headcount.record.results.compensation import CompensationCurves
-from headcount.report.section import Labelled, Section, table_of
+from headcount.report.section import Labelled, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, best_of, digits_for, headings, interval
 
 
@@ -57,21 +59,32 @@ def _quality_table(labelled: Labelled) -> Table:
 
     def rows(record: Record[CompensationCurves]) -> Rows:
         at = record.parts.at
-        ratios = {pair.split("/")[0]: (pair, ratio) for pair, ratio in at.ratios.items()} if at else {}
+        if at is None:
+            return []
+        ratios = {pair.split("/")[0]: (pair, ratio) for pair, ratio in at.ratios.items()}
         lines = []
-        for way, quality in (at.quality if at else {}).items():
+        for way, quality in at.quality.items():
             pair, ratio = ratios.get(way, (None, None))
             excess = [ratio.value, interval(ratio, 2)] if ratio else [None, None]
-            lines.append([way, quality.value, interval(quality, 3), pair, *excess])
+            lines.append([at.removed, way, quality.value, interval(quality, 3), pair, *excess])
         return lines
 
-    metric, at = labelled[0][1].parts.metric, labelled[0][1].parts.at
+    metric, lost = labelled[0][1].parts.metric, _points_lost(labelled[0][1])
     columns = headings(
-        "compensation", Column(metric, 3), "95% interval", "excess over excess of", Column("ratio", 2), "95% interval"
-    )
-    lost = labelled[0][1].signature.arguments.get("points")
-    note = f"The uncompensated model first loses {lost} {metric} with {at.removed} heads removed." if lost else ""
+        "heads gone", "compensation", Column(metric, 3), "95% interval", "excess over excess of", Column("ratio", 2),
+        "95% interval",
+    )  # fmt: skip
+    note = f"With so many heads removed, the uncompensated model first loses {lost} {metric}." if lost else ""
     return table_of(f"{metric} where it is first lost", labelled, columns, rows, note=note)
+
+
+def _points_lost(record: Record[CompensationCurves]) -> Hashable:
+    """Points of the metric whose loss was looked for."""
+    return record.signature.arguments.get("points")
+
+
+def _alike(record: Record[CompensationCurves]) -> Hashable:
+    return metric_of(record), _points_lost(record)
 
 
 SECTION = Section(
@@ -87,5 +100,6 @@ SECTION = Section(
         "Excess loss is an example's negative log-likelihood above the whole model's."
     ),
     tables=_tables,
+    alike=_alike,
     figures=("compensation",),
 )

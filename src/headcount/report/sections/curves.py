@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.result import Step
 from headcount.record.results.curves import Curves
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 _MEANS = {"random": "random (mean)"}  # orders that stand for the mean of several
@@ -51,7 +51,7 @@ def share_to_try(parts: Curves, order: str) -> float:
     shares = [point.share for point in points if 0 < point.share < 1]
     if not shares:
         return nan
-    return max([share for share in shares if share <= spared(points, parts.higher_is_better)], default=shares[0])
+    return max([share for share in shares if share <= unharmed(points, parts.higher_is_better)], default=shares[0])
 
 
 def orders(parts: Curves) -> dict[str, list[Sequence[Step]]]:
@@ -130,9 +130,9 @@ def _mean_at(lines: list[Sequence[Step]], index: int) -> float | None:
 
 def _printed(record: Record[Curves]) -> list[Printed]:
     order, lines = next(iter(orders(record.parts).items()))
-    share = spared(lines[0], record.parts.higher_is_better)
+    share = unharmed(lines[0], record.parts.higher_is_better)
     paper = "20% (WMT), 40% (MNLI), 60% (SST-2)"
-    return [Printed("heads that can go without noticeable loss", paper, f"{100 * share:.0f}% by {order}")]
+    return [Printed("heads that can go before a loss is measurable", paper, f"{100 * share:.0f}% by {order}")]
 
 
 SECTION = Section(
@@ -148,6 +148,7 @@ SECTION = Section(
         "each step. Bands are 95% intervals over examples; random orders are the control."
     ),
     tables=_tables,
+    alike=metric_of,
     figures=("pruning-curves",),
     printed=_printed,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import isnan
 
 from headcount.record import Record
 from headcount.record.results.dynamics import Dynamics
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table
 
 
@@ -37,6 +38,11 @@ def _tables(labelled: Labelled) -> list[Table]:
     return [table_of("% of an epoch's own score that is left", labelled, columns, rows)]
 
 
+def _alike(record: Record[Dynamics]) -> Hashable:
+    """The metric, and the shares of heads that the columns stand for."""
+    return metric_of(record), tuple(point.share for point in record.parts.by_epoch[0].points)
+
+
 def _printed(record: Record[Dynamics]) -> list[Printed]:
     epochs = record.parts.by_epoch
     values = ", ".join(f"{epoch.epoch:g}: {epoch.value:.1f}" for epoch in epochs)
@@ -59,6 +65,7 @@ SECTION = Section(
     answer=_answer,
     method="The model of every epoch is pruned by its own scores and compared with itself unpruned.",
     tables=_tables,
+    alike=_alike,
     figures=("dynamics",),
     printed=_printed,
 )

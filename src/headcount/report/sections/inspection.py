@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.inspect import Cost, Inspection, SiteRow
-from headcount.report.section import Labelled, Section, table_of
+from headcount.report.section import Labelled, Section, table_of, tables_of_alike
 from headcount.report.table import Column, Rows, Table, headings
 
 
@@ -37,7 +37,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         ]  # fmt: skip
 
     columns = headings("site", "heads", "map", "size", "k/v", Column("params/head", unit=""), "removable")
-    costs = [cost_table({"": record.parts.cost}) for _, record in labelled]
+    costs = tables_of_alike(labelled, id, lambda alone: [cost_table({"": alone[0][1].parts.cost})])
     return [table_of("Sites", labelled, columns, sites), *costs, *_runtimes(labelled)]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from headcount.record import Record
 from headcount.record.results.curves import Curve, Curves
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.sections.curves import spared
 from headcount.report.table import Column, Rows, Table, digits_for, headings
 from headcount.statistics import curve_weights
@@ -84,6 +84,7 @@ SECTION = Section(
     answer=_answer,
     method="As for all heads, but only the heads of one kind of attention are masked.",
     tables=_tables,
+    alike=metric_of,
     figures=("pruning-by-kind",),
     printed=_printed,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headcount.record import Record
 from headcount.record.results.ledger import Ledger, Verdict
-from headcount.report.figure import short_name
+from headcount.report.figure import short_names
 from headcount.report.papers import SPELLED
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Rows, Table, headings, interval, plural
@@ -27,7 +27,7 @@ def _decided_on(parts: Ledger) -> str:
     """Number of models and seeds behind the ledger."""
     if not parts.models:  # of an earlier version
         return ""
-    names = ", ".join(map(short_name, parts.models))
+    names = ", ".join(short_names(parts.models).values())
     seeds = f", pruned with {plural(parts.seeds, 'seed')} in all" if parts.seeds else ""
     return f"{plural(len(parts.models), 'model')} ({names}){seeds}: "
 

@@ -89,6 +89,7 @@ SECTION = Section(
         "else. What is lost is compared with what is lost without the head."
     ),
     tables=_tables,
+    alike=lambda record: record.parts.played.metric,
     when=lambda record: bool(record.parts.played.by_head),
     without="no head holds a role that can be played, or --play was not given",
 )

@@ -11,7 +11,7 @@ from headcount.record.result import Quality, Step
 from headcount.record.results.prune import TUNED, CompensationFit, Pruning, SiteFit
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.inspection import cost_table
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, listed
 
 
 def _ends(parts: Pruning) -> tuple[Quality, Quality] | None:
@@ -44,9 +44,9 @@ def _change(parts: Pruning, digits: int) -> str:
     change = parts.change
     if change is None or isnan(change.low):
         return ""
-    return (
-        f" (change {change.difference:+.{digits}f}, 95% {change.low:+.{digits}f} to {change.high:+.{digits}f}, paired)"
-    )
+    signed = Column("", digits, signed=True)
+    value, low, high = map(signed.text, (change.difference, change.low, change.high))
+    return f" (change {value}, 95% {low} to {high}, paired)"
 
 
 def _training(parts: Pruning) -> str:
@@ -64,6 +64,7 @@ def _training(parts: Pruning) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
+    metrics = list(dict.fromkeys(stage.metric for _, record in labelled for stage in record.parts.stages.values()))
     stage_names = list(dict.fromkeys(name for _, record in labelled for name in record.parts.stages))
     stage_names.sort(key=lambda name: name == TUNED)  # last, whichever model has it
 
@@ -74,18 +75,18 @@ def _tables(labelled: Labelled) -> list[Table]:
         return [
             [
                 parts.method, len(parts.heads), ", ".join(f"{count} {kind}" for kind, count in removed.items()),
+                *([end.metric if end else None] if len(metrics) > 1 else []),
                 *(stages[name].value if name in stages else None for name in stage_names),
                 interval(end, 3), change.difference if change else None, interval(change, 3),
                 parts.cost.before.parameters, parts.cost.after.parameters,
             ]
         ]  # fmt: skip
 
-    columns = headings("method", "heads left", "heads gone")
+    columns = headings("method", "heads left", "heads gone", *(["metric"] if len(metrics) > 1 else []))
     columns += [*(Column(name, 3) for name in stage_names), Column("95% interval of the last stage")]
     columns += [Column("change", 3), Column("95% interval of the change, paired")]
     columns += headings("parameters before", "parameters after")
-    metrics = dict.fromkeys(stage.metric for _, record in labelled for stage in record.parts.stages.values())
-    note = f"{' and '.join(metrics)} at each stage of pruning." if stage_names else ""
+    note = f"{listed(metrics)} at each stage of pruning." if stage_names else ""
     tables = [table_of("Smaller models", labelled, columns, row, note=note)]
     if len(labelled) > 1:
         return tables

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from headcount.record import Record
 from headcount.report.joined import STUDY, Comparison, RoleImportance
 from headcount.report.section import Labelled, Section, table_of
@@ -42,6 +44,8 @@ def _number(value: float) -> str:
 
 
 def _spread(difference: Interval) -> str:
+    if isnan(difference.value):
+        return "not defined: no layer has heads with and without one"
     return f"{_number(difference.value)} (95% {_number(difference.low)} to {_number(difference.high)})"
 
 
@@ -64,7 +68,8 @@ def _tables(labelled: Labelled) -> list[Table]:
     )  # fmt: skip
     note = (
         "Roles of the paper: positional, syntactic, rare. The top: the most important quarter of the heads of a kind, "
-        "and heads equal to its last. Within layers: importance less the mean of the head's layer."
+        "and heads equal to its last. Within layers: heads with a role less the others of their layer, over the layers "
+        "that have both."
     )
     return [table_of("Importance of heads with and without a role", labelled, columns, rows, note=note)]
 
@@ -79,9 +84,9 @@ SECTION = Section(
     answer=_answer,
     method=(
         "Roles and importance are measured separately and joined head by head. Intervals of the difference are as "
-        "wide as it is with roles dealt to heads at random. As layers differ, the comparison within layers subtracts "
-        "the mean importance of the head's layer. The rank correlation (Spearman) is between having a role and "
-        "importance. By chance: the share of heads with a role, times the number of the most important heads."
+        "wide as it is with roles dealt to heads at random. As layers differ, the comparison within layers is between "
+        "heads of the same layer. The rank correlation (Spearman) is between having a role and importance. By chance: "
+        "the share of heads with a role, times the number of the most important heads."
     ),
     tables=_tables,
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Hashable
 from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.bench import ComparedQuality, Speed
-from headcount.report.figure import short_name
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.figure import short_names
+from headcount.report.section import Labelled, Printed, Section, table_of, tables_of_alike
 from headcount.report.table import Column, Rows, Table, best_of, headings, interval, plural
 from headcount.statistics import Interval
 
@@ -25,7 +26,8 @@ _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
 
 
 def _answer(record: Record[Speed]) -> str:
-    other_models = record.parts.others
+    other_models, names = record.parts.others, short_names(record.parts.models)
+    smaller = {row.model for row in record.parts.smaller}
     if not other_models:
         return "Only one model was measured; give a smaller one too to compare their speed."
     sentences = []
@@ -33,9 +35,9 @@ def _answer(record: Record[Speed]) -> str:
         rows = [row for row in other_models if row.model == model]
         faster, slower = sum(row.low > 1 for row in rows), sum(row.high < 1 for row in rows)
         best = max(rows, key=lambda row: (row.low > 1, row.faster))
-        gain = "" if faster else "nothing certain is gained: "
+        gain = "nothing certain is gained: " if model in smaller and not faster else ""
         sentences.append(
-            f"{gain}{short_name(model)} is faster in {faster} of {len(rows)} settings and slower in {slower}, by the "
+            f"{gain}{names[model]} is faster in {faster} of {len(rows)} settings and slower in {slower}, by the "
             f"interval of each; at best {best.faster:.2f} times as fast (paired ratio, 95% "
             f"{interval(best, 2)}; {best.what}, batch {best.batch}{best_of(len(rows))})"
         )
@@ -43,12 +45,13 @@ def _answer(record: Record[Speed]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
+    names = _names(labelled)
+
     def rows(record: Record[Speed]) -> Rows:
-        reference = record.parts.rows[0].model
         return [
             [
-                short_name(row.model), row.what, row.length, row.batch,
-                *([None, "reference"] if row.model == reference else [row.faster, interval(row, 2)]),
+                names[row.model], row.what, row.length, row.batch,
+                *([None, "reference"] if row.model == record.parts.reference else [row.faster, interval(row, 2)]),
                 1000 * row.seconds, row.per_second,
             ]
             for row in record.parts.rows
@@ -56,7 +59,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
     def sizes(record: Record[Speed]) -> Rows:
         return [
-            [short_name(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops]
+            [names[name], size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops]
             for name, size in record.parts.models.items()
         ]
 
@@ -76,27 +79,42 @@ def _tables(labelled: Labelled) -> list[Table]:
     return [
         table_of("Speed side by side", labelled, columns, rows, note=note),
         table_of("Size", labelled, weights, sizes),
-        *_together([(label, record) for label, record in labelled if record.parts.quality]),
+        *tables_of_alike(
+            [(label, record) for label, record in labelled if record.parts.quality], _quality_metric, _together
+        ),
     ]
 
 
+def _names(labelled: Labelled) -> dict[str, str]:
+    """Short names of all models of a table."""
+    return short_names(model for _, record in labelled for model in record.parts.models)
+
+
+def _machine(record: Record[Speed]) -> Hashable:
+    """What the note says: speeds on other devices, or with other threads, do not stand in one table."""
+    return record.parts.device, record.parts.threads
+
+
+def _quality_metric(record: Record[Speed]) -> str:
+    return next(iter(record.parts.quality.values())).metric
+
+
 def _together(labelled: Labelled) -> list[Table]:
-    """Size, speed and quality in one table, of records that have a quality."""
+    """Size, speed and quality in one table, of records that have a quality by the same metric."""
+    names = _names(labelled)
 
     def rows(record: Record[Speed]) -> Rows:
         quality = record.parts.quality
         reference = next(iter(quality))
         return [
             [
-                short_name(name), size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
+                names[name], size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
                 *(_quality(quality[name], is_reference=name == reference) if name in quality else [None] * 4),
             ]
             for name, size in record.parts.models.items()
         ]  # fmt: skip
 
-    if not labelled:
-        return []
-    metric = next(iter(labelled[0][1].parts.quality.values())).metric
+    metric = _quality_metric(labelled[0][1])
     columns = headings(
         "model measured", Column("weights", unit="B"), Column("reading, times as fast", 2),
         Column("writing, times as fast", 2), Column(metric, 3), "95% interval", Column("change", 3, signed=True),
@@ -120,11 +138,12 @@ def _quality(quality: ComparedQuality, *, is_reference: bool) -> list[Any]:
 
 
 def _printed(record: Record[Speed]) -> list[Printed]:
-    reading = [row for row in record.parts.others if row.what == "reading"]
+    reading = [row for row in record.parts.smaller if row.what == "reading"]
+    names = short_names(record.parts.models)
     percent, lines = Column("", 1, signed=True), []
 
     def name(model: str) -> str:
-        return f"{short_name(model)} " if len({row.model for row in reading}) > 1 else ""
+        return f"{names[model]} " if len({row.model for row in reading}) > 1 else ""
 
     for batch, paper in _PAPER.items():
         gains = [
@@ -146,6 +165,7 @@ SECTION = Section(
     answer=_answer,
     method=f"All models run in every repeat, in a new random order each time. {_RATIO}",
     tables=_tables,
+    alike=_machine,
     figures=("speed",),
     printed=_printed,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headcount.record import Record
 from headcount.record.results.tradeoff import Difference, Point, Tradeoff
 from headcount.report.points import smaller, way_heading
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, plural
 
 
@@ -180,6 +180,7 @@ SECTION = Section(
         "same sentences."
     ),
     tables=_tables,
+    alike=metric_of,
     figures=("tradeoff", "kept-roles", "tradeoff-time"),
     printed=_printed,
     when=lambda record: bool(record.parts.points),

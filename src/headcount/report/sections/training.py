@@ -10,10 +10,8 @@ from headcount.report.table import Column, Rows, Table, digits_for, headings, pl
 
 def _answer(record: Record[TrainingRun]) -> str:
     parts = record.parts
-    last = parts.epochs[-1]
-    measures = ", ".join(
-        f"{name.replace('_', ' ')} {value:.{digits_for(value)}f}" for name, value in last.measures.items()
-    )
+    chosen = parts.candidates.get(parts.candidate, parts.epochs[-1].measures)
+    measures = ", ".join(f"{name.replace('_', ' ')} {value:.{digits_for(value)}f}" for name, value in chosen.items())
     skipped = [
         f"{count} examples of {split} were left out ({reason})"
         for split, reasons in parts.skipped.items()
@@ -21,8 +19,7 @@ def _answer(record: Record[TrainingRun]) -> str:
     ]
     sentences = [
         f"After {plural(len(parts.epochs), 'epoch')} ({plural(parts.steps, 'step')}, {parts.seconds / 60:.1f} minutes)"
-        f": {measures}",
-        f"The model is {parts.candidate}",
+        f", the model is {parts.candidate}: {measures}",
         *skipped,
     ]
     return ". ".join(sentences) + "."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteriaList
 
 from headcount.corpora.ragged import Ragged
 from headcount.corpora.target_language import language_token
@@ -15,6 +16,7 @@ from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
+from headcount.tasks.translation.limits import RowEnds, RowLimits
 
 LENGTH_PENALTY = 0.6
 
@@ -51,10 +53,10 @@ def decode(
     count = 0
     with evaluating(model):
         for rows in by_length(source.lengths, max(1, tokens // beams)):
-            written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
-            for row, ids in zip(rows, written, strict=True):
-                # Truncated at the limit of the row, not of its batch: the output does not depend on other rows.
-                most = most_new_tokens(model, int(source.lengths[row]))
+            # The limit is that of the row, not of its batch: the output does not depend on other rows.
+            limits = [most_new_tokens(model, int(source.lengths[row])) for row in rows]
+            written = _generate(model, source.padded(rows, padding), padding, limits, beams, length_penalty)
+            for row, ids, most in zip(rows, written, limits, strict=True):
                 written_ids[row] = [ids[0], *cut(model, ids[1:], most)]
             count += len(rows)
             progress("translating", count, len(source))
@@ -63,11 +65,16 @@ def decode(
 
 def cut(model: PreTrainedModel, ids: list[int], most: int) -> list[int]:
     """An output, without its start token, of so many tokens at most; some models are forced to end there."""
-    forced, shortened = model.generation_config.forced_eos_token_id, ids[:most]
-    end = forced[0] if isinstance(forced, list) else forced
+    end, shortened = _forced_end(model), ids[:most]
     if len(ids) <= most or end is None or end in shortened:
         return shortened
     return [*shortened[:-1], end]
+
+
+def _forced_end(model: PreTrainedModel) -> int | None:
+    """The token that outputs are forced to end with at their limit."""
+    forced = model.generation_config.forced_eos_token_id
+    return forced[0] if isinstance(forced, list) else forced
 
 
 def check_language(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -90,12 +97,18 @@ def most_new_tokens(model: PreTrainedModel, source_tokens: int) -> int:
 
 
 def _generate(
-    model: PreTrainedModel, ids_BT: np.ndarray, padding: int, beams: int, length_penalty: float
+    model: PreTrainedModel, ids_BT: np.ndarray, padding: int, limits: Sequence[int], beams: int, length_penalty: float
 ) -> list[list[int]]:
+    """limits: most new tokens of each row. Beams end there; greedy outputs may go on to the largest limit."""
     input_BT = torch.from_numpy(ids_BT).to(input_device(model))
-    beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
+    beam: dict[str, Any] = {"num_beams": beams}
+    if beams > 1:
+        most_B, end = torch.tensor(limits) + 1, _forced_end(model)  # with the start token
+        beam |= {"length_penalty": length_penalty, "stopping_criteria": StoppingCriteriaList([RowLimits(most_B)])}
+        if end is not None:
+            beam["logits_processor"] = LogitsProcessorList([RowEnds(most_B, end)])
     output_BT = model.generate(
         input_ids=input_BT, attention_mask=(input_BT != padding).long(), do_sample=False, max_length=None,
-        max_new_tokens=most_new_tokens(model, input_BT.shape[1]), **beam,
+        max_new_tokens=max(limits), **beam,
     )  # fmt: skip
     return output_BT.tolist()

@@ -1,0 +1,115 @@
+"""Differences between two groups of values, such as heads with and without a role, in all or within each layer.
+
+Shapes: G layers (or other parts) that have values of both groups, R rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headcount.statistics.interval import Interval
+from headcount.statistics.skewness import mean_ends
+
+_FEW_DEGREES = 4  # of freedom of a group, below which both groups share a variance
+
+
+class _Part(NamedTuple):
+    """The values of one layer, in both groups."""
+
+    marked: np.ndarray
+    others: np.ndarray
+
+    @property
+    def difference(self) -> float:
+        return float(self.marked.mean() - self.others.mean())
+
+    def dealt(self, random: np.random.Generator, rounds: int) -> np.ndarray:
+        """[R]: the difference with values dealt to groups anew."""
+        order = random.permuted(np.tile(np.concatenate(self), (rounds, 1)), axis=1)
+        count = len(self.marked)
+        return np.asarray(order[:, :count].mean(1) - order[:, count:].mean(1))
+
+
+def mean_difference(x: ArrayLike, y: ArrayLike, *, rounds: int = 10_000, seed: int = 0) -> Interval:
+    """Mean of the first minus mean of the second group; its interval is as wide as with values dealt to groups anew.
+
+    Exact for groups of any size that differ by a shift alone, and no narrower than Welch's t-interval, corrected for a
+    long tail: of 4 and 44 values, the first three times as spread as the others, 33% of intervals left out the truth.
+    NaN if a group is empty.
+    """
+    part = _Part(*(np.asarray(values, dtype=np.float64) for values in (x, y)))
+    return _interval([part] if min(map(len, part)) else [], rounds, seed)
+
+
+def difference_within(
+    values: ArrayLike, marked: ArrayLike, layers: ArrayLike, *, rounds: int = 10_000, seed: int = 0
+) -> Interval:
+    """How much larger marked values are than others of the same layer; NaN if no layer has both.
+
+    Layers weigh m k / (m + k) for m marked and k other values: those with one group alone say nothing. The interval is
+    made as that of `mean_difference`, with values dealt anew within each layer.
+    """
+    return _interval(_parts(values, marked, layers), rounds, seed)
+
+
+def permutation_of_groups(
+    values: ArrayLike, marked: ArrayLike, groups: ArrayLike, *, rounds: int = 20_000, seed: int = 0
+) -> float:
+    """One-sided p-value that marked values are no larger: marks are permuted within each group.
+
+    The statistic is the mean over groups of (mean of the marked - mean of the others). Groups with only marked or only
+    unmarked values do not count.
+    """
+    parts = _parts(values, marked, groups)
+    if not parts:
+        return float("nan")
+    observed, random = np.mean([part.difference for part in parts]), np.random.default_rng(seed)
+    dealt_R = np.mean([part.dealt(random, rounds) for part in parts], axis=0)
+    return float((1 + (dealt_R >= observed - 1e-12).sum()) / (rounds + 1))
+
+
+def _parts(values: ArrayLike, marked: ArrayLike, groups: ArrayLike) -> list[_Part]:
+    """The groups that have marked and other values."""
+    numbers, marks, names = np.asarray(values, dtype=np.float64), np.asarray(marked, dtype=bool), np.asarray(groups)
+    parts = [_Part(numbers[(names == name) & marks], numbers[(names == name) & ~marks]) for name in np.unique(names)]
+    return [part for part in parts if min(map(len, part))]
+
+
+def _interval(parts: Sequence[_Part], rounds: int, seed: int) -> Interval:
+    """The weighted mean of the differences of parts; NaN without any."""
+    if not parts:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    counts_G2 = np.array([list(map(len, part)) for part in parts], dtype=np.float64)
+    weights_G = counts_G2.prod(1) / counts_G2.sum(1)
+    weights_G /= weights_G.sum()
+    random = np.random.default_rng(seed)
+    value = float(weights_G @ [part.difference for part in parts])
+    low, high = np.percentile(weights_G @ [part.dealt(random, rounds) for part in parts], [2.5, 97.5])
+    lowest, highest = _welch(value, parts, counts_G2, weights_G)
+    return Interval(value, float(min(value - high, lowest)), float(max(value - low, highest)))
+
+
+def _welch(value: float, parts: Sequence[_Part], counts_G2: np.ndarray, weights_G: np.ndarray) -> tuple[float, float]:
+    """Ends of Welch's 95% t-interval, corrected for a long tail; the value itself if none can be computed.
+
+    Each group has one variance around the means of its parts. With few degrees of freedom in several parts, both
+    groups share theirs.
+    """
+    degrees_2 = (counts_G2 - 1).sum(0)
+    away = [np.concatenate([side - side.mean() for side in sides]) for sides in zip(*parts, strict=True)]
+    squares_2, cubes_2 = (np.array([(side**power).sum() for side in away]) for power in (2, 3))
+    together = len(parts) > 1 and degrees_2.min() < _FEW_DEGREES
+    if together:
+        squares_2, degrees_2 = np.full(2, squares_2.sum()), np.full(2, degrees_2.sum())
+    if not degrees_2.all() or not squares_2.any():
+        return value, value
+    variances_2 = squares_2 / degrees_2 * (np.square(weights_G)[:, None] / counts_G2).sum(0)
+    thirds_2 = cubes_2 / counts_G2.sum(0) * (weights_G[:, None] ** 3 / counts_G2**2).sum(0)
+    degrees = degrees_2[0] if together else variances_2.sum() ** 2 / (np.square(variances_2) / degrees_2).sum()
+    error, third = np.sqrt(variances_2.sum()), np.asarray(thirds_2[0] - thirds_2[1])
+    low, high = mean_ends(np.asarray(value), error, third, degrees + 1)
+    return float(low), float(high)

@@ -1,0 +1,123 @@
+"""Records that differ in what a table says of all its rows stand in tables of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import records
+import subjects as made
+from headcount.record import Record
+from headcount.record.codec import encode
+from headcount.report.figure import draw
+from headcount.report.section import all_tables, sections
+from headcount.report.table import Table
+
+SITES = made.even(2, 4)
+MEASURED = {  # section -> a record with a metric
+    "ablation": made.ablation(SITES),
+    "agreement": made.agreement(SITES),
+    "all_kinds": made.tradeoff(SITES),
+    "compensation": made.compensation(),
+    "curves": made.curves(SITES),
+    "dynamics": records.dynamics(),
+    "kinds": made.curves(SITES),
+    "tradeoff": made.tradeoff(SITES),
+}
+
+
+def of(name: str, *labelled: tuple[str, Record]) -> list[Table]:
+    return all_tables(sections[name], labelled)
+
+
+def words(table: Table) -> str:
+    return " ".join([table.title, table.note, *(column.name for column in table.columns)])
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_values_stand_under_their_own_metric(name: str) -> None:
+    record = MEASURED[name]
+    other = records.changed(record, metric="perplexity")
+    alone = [table.title for table in of(name, ("a", record)) if "Beside" not in table.title]
+    tables = [table for table in of(name, ("a", record), ("b", record), ("c", other)) if "Beside" not in table.title]
+    assert [table.title for table in tables[: len(alone)]] == alone, "two of one metric share a table"
+    assert [table.columns[0].name for table in tables[: len(alone)]] == ["model"] * len(alone)
+    assert {row[0] for table in tables[: len(alone)] for row in table.rows} == {"a", "b"}
+    assert all(table.title.endswith(", c") for table in tables[len(alone) :]), "a table of one record names it"
+    assert not any("BLEU" in words(table) for table in tables[len(alone) :])
+
+
+def test_roles_that_were_played_and_qualities_of_timed_models_too() -> None:
+    record = made.roles(SITES)
+    other = records.changed(record, played={**encode(record.parts.played), "metric": "perplexity"})
+    titles = [table.title for table in of("played", ("a", record), ("b", other))]
+    assert titles == [
+        "Heads replaced by their roles, change of loss, a", "Heads replaced by their roles, change of perplexity, b",
+    ]  # fmt: skip
+
+    def measured(metric: str) -> Record:
+        change: dict[str, Any] = {"difference": 0.0, "difference_low": 0.0, "difference_high": 0.0}
+        quality = {**records.quality(30.0), **change, "metric": metric}
+        return records.changed(records.speed(), quality=dict.fromkeys(("shop/model-a", "shop/model-b"), quality))
+
+    tables = of("speed", ("a", measured("BLEU")), ("b", measured("loss")))
+    assert [table.title for table in tables[:4]] == [
+        "Speed side by side", "Size", "Size, speed and quality, a", "Size, speed and quality, b",
+    ]  # fmt: skip
+    assert tables[3].columns[4].name == "loss"
+
+
+def test_smaller_models_say_their_metric_where_it_differs() -> None:
+    one = made.pruned(SITES)
+    quality = encode(one.parts.quality)
+    loss = {name: {**value, "metric": "loss"} if value else None for name, value in quality.items()}
+    other = records.changed(one, metric="loss", quality=loss)
+    (same, *_), (table, *_) = of("pruned", ("a", one), ("b", one)), of("pruned", ("a", one), ("b", other))
+    assert "metric" not in [column.name for column in same.columns]
+    at = [column.name for column in table.columns].index("metric")
+    assert [row[at] for row in table.rows] == ["BLEU", "loss"]
+
+
+def test_every_model_has_its_own_number_of_heads_where_quality_is_lost() -> None:
+    one = made.compensation()
+    later = records.changed(one, at={**encode(one.parts.at), "removed": 9})
+    table = next(table for table in of("compensation", ("a", one), ("b", later)) if "first lost" in table.title)
+    at = [column.name for column in table.columns].index("heads gone")
+    assert {(row[0], row[at]) for row in table.rows} == {("a", 4), ("b", 9)}
+
+
+def test_epochs_pruned_by_other_shares_have_columns_of_their_own() -> None:
+    record = records.dynamics()
+    epochs = [{**epoch, "points": epoch["points"][::2]} for epoch in encode(record.parts)["by_epoch"]]
+    fewer = of("dynamics", ("a", record), ("b", records.changed(record, by_epoch=epochs)))[1]
+    assert [column.name for column in fewer.columns[2:]] == ["40% gone", "80% gone"]
+
+
+def test_the_cost_of_every_model_is_named() -> None:
+    titles = [table.title for table in of("inspection", ("a", made.inspection()), ("b", made.inspection()))]
+    assert titles == ["Sites", "What one example costs, a", "What one example costs, b"]
+    assert of("inspection", ("a", made.inspection()))[1].title == "What one example costs"
+
+
+@pytest.mark.parametrize(
+    ("figure", "record"),
+    [
+        ("ablation-map", records.ablation()), ("ablation-histogram", records.ablation()),
+        ("pruning-curves", records.curves()), ("pruning-by-kind", records.curves()),
+        ("tradeoff", records.tradeoff()), ("tradeoff-time", records.tradeoff()),
+    ],
+)  # fmt: skip
+def test_captions_name_the_metrics_of_all_panels(figure: str, record: Record) -> None:
+    caption = draw(figure, [record, record, records.changed(record, metric="perplexity")]).caption
+    assert "BLEU and perplexity" in caption
+    assert "BLEU and perplexity" not in draw(figure, [record]).caption
+
+
+def test_captions_have_the_settings_of_all_panels() -> None:
+    one = records.ablation()
+    assert "* p < 0.01 and 0.05 after" in draw("ablation-map", [one, records.changed(one, alpha=0.05)]).caption
+    curves = records.curves()
+    by_loss = [{**line, "order": "loss"} for line in encode(curves.parts)["by_kind"]]
+    caption = draw("pruning-by-kind", [curves, records.changed(curves, by_kind=by_loss)]).caption
+    assert "lowest first by gradient and loss" in caption
