@@ -59,6 +59,7 @@ def save(
             f"save expects a Hugging Face model (or one returned by hc.remove); got {type(model).__name__}."
         )
     check_type("folder", folder, (str, os.PathLike), "the path of a folder")
+    _check_weights(model)
     target = Path(folder).resolve()
     check_target(target, overwrite)
     _refresh(model)
@@ -80,6 +81,17 @@ def save(
     if push_to is not None:
         push(target, push_to)
     return target
+
+
+def _check_weights(model: PreTrainedModel) -> None:
+    """Raise if weights are elsewhere: `save_pretrained` collects those that a device_map offloaded, and no others."""
+    if hasattr(model, "hf_device_map") or not any(parameter.is_meta for parameter in model.parameters()):
+        return
+    raise CheckpointError(
+        f"Weights of {type(model).__name__} are on the meta device and cannot be saved. If accelerate offloaded them "
+        "(cpu_offload, disk_offload), bring them back: accelerate.hooks.remove_hook_from_submodules(model), then "
+        "model.tie_weights(). Otherwise load the model from a checkpoint with hc.load."
+    )
 
 
 def refuse_adapters(model: nn.Module) -> None:

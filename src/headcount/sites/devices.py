@@ -13,7 +13,10 @@ from headcount.hooks import configured_module
 
 def compute_device(model: nn.Module) -> torch.device:
     """The device on which the model computes, which differs from that of offloaded weights."""
-    device = getattr(_hook(configured_module(model)), "execution_device", None)
+    hooks = (_hook(module) for module in model.modules())  # that of the whole model may leave it to those of its parts
+    device = next(
+        (hook.execution_device for hook in hooks if getattr(hook, "execution_device", None) is not None), None
+    )
     if device is not None:
         return torch.device(device)
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))

@@ -213,7 +213,8 @@ class Empty(_Attention):
 
 
 def _project(projection: nn.Module, context: Tensor) -> Tensor:
-    """The bias, for a context of width 0, which the code of Conv1D cannot reshape."""
+    """The bias, for a context of width 0, which the code of Conv1D cannot reshape and LoRA adds nothing to."""
+    projection = getattr(projection, "base_layer", projection)
     if isinstance(projection, Conv1D):
         return context @ projection.weight + projection.bias
     return projection(context)

@@ -9,13 +9,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import DynamicCache, PreTrainedConfig
 
 from headcount.errors import ModelError, UsageError
-from headcount.hooks import config_of, original_module
+from headcount.hooks import config_of, configured_module, original_module
 from headcount.record.results.inspect import Cost, KindCost
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_in, width_out
 from headcount.sites.running import eager_attention, evaluating, run
 from headcount.sites.site import Site
+
+_TIED = "all_tied_weights_keys"  # of a transformers model: name of a parameter -> name of the one it is tied to
 
 
 def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | None = None) -> Cost:
@@ -44,11 +46,19 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
         )
     return Cost(
         length=length,
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        parameters=parameter_count(model),
         flops=counts.get(""),
         cache_bytes=sum(_cache_bytes(site, length, _window(model, site)) for site in sites),
         kinds=kinds,
     )
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Parameters of a model. Tied ones count once, also if they are offloaded: each then has a tensor of its own."""
+    inner = configured_module(model)
+    tied = [(inner.get_parameter(a), inner.get_parameter(b)) for a, b in getattr(inner, _TIED, {}).items()]
+    again = {id(copy) for copy, source in tied if copy is not source and (copy.is_meta or source.is_meta)}
+    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in again)
 
 
 def site_parameters(site: Site) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import accelerate
 import pytest
 import torch
 from torch import nn
@@ -12,7 +13,7 @@ from torch import nn
 import headcount as hc
 import zoo
 from headcount.checkpoints.loading import Loading, default_device
-from headcount.errors import ModelError, NotRemovable, UsageError
+from headcount.errors import CheckpointError, ModelError, NotRemovable, UsageError
 from headcount.sites.devices import compute_device, input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
@@ -78,3 +79,18 @@ def test_where_a_model_goes(saved: str) -> None:
         Loading(device_map="{bert").load(saved)
     with pytest.raises(UsageError, match="cannot be moved to the device 'nowhere'"):
         Loading(device="nowhere").load(saved)
+
+
+def test_weights_that_accelerate_has_taken_away_are_not_saved(tmp_path: Path) -> None:
+    model = zoo.build("gpt2")
+    cost = hc.cost(model)
+    accelerate.cpu_offload(model)
+    assert input_device(model) == torch.device("cpu")
+    assert hc.cost(model) == cost, "tied parameters count once"
+    with pytest.raises(CheckpointError, match="remove_hook_from_submodules"):
+        hc.save(model, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    accelerate.hooks.remove_hook_from_submodules(model)
+    model.tie_weights()
+    loaded = hc.load(hc.save(model, tmp_path / "model"))
+    assert weight_hash(loaded) == weight_hash(model)

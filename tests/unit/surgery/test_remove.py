@@ -253,3 +253,16 @@ def test_a_pruned_model_can_be_pickled(architecture: str, off: list[str]) -> Non
     assert identical(outputs(again), outputs(small))
     assert [type(module) for module in again.modules()] == [type(module) for module in small.modules()]
     assert hc.locate(again).mask() == hc.locate(small).mask()
+
+
+def test_adapters_on_a_layer_without_heads() -> None:
+    peft = pytest.importorskip("peft")
+    model = zoo.build("gpt2")
+    small = hc.remove(model, hc.locate(model).mask(off=["decoder.1.*"]))
+    expected = outputs(small)
+    config = peft.LoraConfig(target_modules=["c_attn", "c_proj"], fan_in_fan_out=True)
+    adapted = peft.get_peft_model(small, config).eval()
+    batch = example_batch(model)
+    with torch.no_grad():
+        assert torch.equal(adapted(**batch).logits, expected["logits"]), "new adapters add nothing"
+    adapted.train()(**batch).logits.sum().backward()
