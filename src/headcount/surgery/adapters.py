@@ -2,7 +2,7 @@
 
 A pruned module keeps the code of its class; if that is not enough, its class is replaced by a subclass made here:
 `PicksBias` for a position bias shared by all layers, `Gathers` for uneven key/value groups, `Empty` for no heads.
-Nothing is hooked, so the module can be copied, pickled, compiled and exported like any other.
+Nothing is hooked, so the module can be copied, serialised, compiled and exported like any other.
 
 This file also travels inside standalone checkpoints: it imports nothing of headcount.
 """
@@ -39,14 +39,14 @@ def _subclass(base: Any, mixins: tuple[type, ...]) -> type:
     positional = list(inspect.signature(base.forward).parameters)[2:]  # without self and hidden_states
     attributes = {"headcount_base": base, "headcount_positional": positional, "__module__": base.__module__}
     named = {"__qualname__": base.__qualname__, "__doc__": base.__doc__}
-    # Pickle looks for a class by its name, which is that of the original: it gets the parts to make the class from.
+    # A serialiser looks for a class by its name, which is that of the original: it gets the parts to make it from.
     reduced = {"__reduce_ex__": lambda module, _: (_unfilled, (base, mixins), module.__dict__)}
     return type(base.__name__, (*mixins, base), {**attributes, **named, **reduced})
 
 
 def _unfilled(base: type, mixins: tuple[type, ...]) -> Any:
-    """A module of the subclass without its contents, which pickle and deepcopy add."""
-    made = _subclass(base, mixins)
+    """A module of the subclass without its contents, which a serialiser and deepcopy add."""
+    made: Any = _subclass(base, mixins)
     return made.__new__(made)
 
 

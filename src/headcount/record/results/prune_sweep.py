@@ -17,7 +17,7 @@ class SweepPoint:
     heads: tuple[str, ...]  # names of the remaining heads
     quality: Qualities
     settled: float | None = None  # share of the gates that had settled
-    removed_heads: tuple[str, ...] | None = None  # None in records of an earlier version
+    removed_heads: tuple[str, ...] = ()  # empty in records of an earlier version
 
     @classmethod
     def of(cls, model: Pruning) -> SweepPoint:
@@ -36,9 +36,9 @@ class Sweep(Result):
 
     @property
     def known_heads(self) -> tuple[str, ...]:
-        """Names of all heads of the whole model; empty if the record does not have them."""
-        point = next(iter(self.sweep.values()), None)
-        return (*point.heads, *point.removed_heads) if point and point.removed_heads is not None else ()
+        """Names of all heads of the whole model; only those left in some model if the record is of an earlier version."""
+        names = (name for point in self.sweep.values() for name in (*point.heads, *point.removed_heads))
+        return tuple(dict.fromkeys(names))
 
 
 RESULT = Sweep
