@@ -79,7 +79,7 @@ def test_a_sweep_alone_says_what_can_go() -> None:
     answers = tiles(record)
     assert answers[0] == "model-a has 4 attention heads in 1 encoder layer."
     assert answers[3] == ("Of 1 model pruned by l0, the smallest has 2 of 4 heads and BLEU 29.0 instead of 30.0.")
-    points = {name: {**point, "removed_heads": None} for name, point in encode(record.parts)["sweep"].items()}
+    points = {name: {**point, "removed_heads": []} for name, point in encode(record.parts)["sweep"].items()}
     earlier = tiles(records.changed(record, sweep=points))
     assert earlier[0] == "", "a record of an earlier version does not say how many heads there were"
     assert earlier[3] == "Of 1 model pruned by l0, the smallest has 2 heads and BLEU 29.0 instead of 30.0."

@@ -36,9 +36,9 @@ class Sweep(Result):
 
     @property
     def known_heads(self) -> tuple[str, ...]:
-        """Names of all heads of the whole model; only those left in some model if the record is of an earlier version."""
-        names = (name for point in self.sweep.values() for name in (*point.heads, *point.removed_heads))
-        return tuple(dict.fromkeys(names))
+        """Names of all heads of the whole model; empty if no model names its removed heads."""
+        point = next((point for point in self.sweep.values() if point.removed_heads), None)
+        return (*point.heads, *point.removed_heads) if point else ()
 
 
 RESULT = Sweep
