@@ -19,6 +19,7 @@ class HalvedEvidence(Evidence):
     """Evidence with its value on two halves of the sentences, so that a head can be chosen on one of them."""
 
     halves: tuple[Interval, Interval] | None = None  # sentences with even and with odd numbers
+    odd_trials: int | None = None  # of those with odd numbers
     odd_baseline: float | None = None  # on those with odd numbers; the best offset is that of the even ones
 
     def plain(self) -> Evidence:

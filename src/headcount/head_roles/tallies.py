@@ -148,7 +148,7 @@ class Tally:
                         column.role, column.label, float(value), baseline, threshold, float(low), float(high),
                         int(trials_L[index]), holds, float(p_H[head]), None,
                         (halves[0][head, index], halves[1][head, index]),
-                        self.odd_baseline(index),
+                        int(self._halves[1].b[0, index]), self.odd_baseline(index),
                     )
                 )  # fmt: skip
         return by_head

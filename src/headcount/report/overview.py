@@ -162,9 +162,18 @@ def _needed(ablation: Ablation) -> str:
             f"No single head is needed for certain: switching off any one of {len(effects)} harms {metric} too "
             f"little to be sure. {ranked[0]} seems to matter most: {values[0]}.{extra}"
         )
-    named = "" if len(surely) <= _NAMED_HEADS else " Most:"
+    named = (
+        "" if len(surely) <= _NAMED_HEADS else " Most:" if _lead(ablation, surely) else " These seem to matter most:"
+    )
     certain = f"{len(surely)} of {len(effects)} heads {'matters' if len(surely) == 1 else 'matter'} for certain"
     return f"{certain}{'.' if named else ':'}{named} {listed(values)}. {unsure}{extra}".rstrip()
+
+
+def _lead(ablation: Ablation, ranked: Sequence[str]) -> bool:
+    """Whether each of the named heads harms more than all others for certain: the first of many alike do not."""
+    effects = ablation.one_out
+    others = {head: effects[head] for head in effects if head not in ranked[:_NAMED_HEADS]}
+    return all(ablation.harms_most(head, {**others, head: effects[head]}) for head in ranked[:_NAMED_HEADS])
 
 
 def _new_value(ablation: Ablation, effect: Effect) -> str:

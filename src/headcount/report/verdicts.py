@@ -23,20 +23,26 @@ def undecided(evidence: Iterable[Evidence]) -> list[str]:
 
 
 def uncertain(evidence: Iterable[Evidence]) -> int:
-    """Number of values that reach their threshold, but not with the whole interval."""
+    """Number of values that reach their threshold, but not for certain: see `decided`."""
     return sum(item.holds is False and item.value >= item.threshold > item.baseline for item in evidence)
+
+
+def close_values(evidence: Iterable[Evidence]) -> str:
+    """How many values reach their threshold, but not for certain; empty if there are none."""
+    count = uncertain(evidence)
+    values = "1 value reaches its threshold" if count == 1 else f"{count} values reach their threshold"
+    return f"{values}, but not for certain (whole interval, and p below .05 after Holm's correction)" if count else ""
 
 
 def missing_trials(evidence: Sequence[Evidence]) -> str:
     """One sentence on roles that more text could decide; empty if there are none."""
     trials = {f"{item.role} {item.label}": item.trials for item in evidence if item.holds is None}
-    close, reasons = uncertain(evidence), []
+    close, reasons = close_values(evidence), []
     if trials:
         named = ", ".join(f"{name} {count}" for name, count in list(trials.items())[:_NAMED])
         more = f" and {len(trials) - _NAMED} more" if len(trials) > _NAMED else ""
         roles = "1 role has" if len(trials) == 1 else f"{len(trials)} roles have"
         reasons.append(f"{roles} fewer than the {MIN_TRIALS} trials of a verdict ({named}{more})")
     if close:
-        values = "1 value reaches its threshold" if close == 1 else f"{close} values reach their threshold"
-        reasons.append(f"{values}, but not with the whole interval")
+        reasons.append(close)
     return f"More sentences may show more roles: {'; '.join(reasons)}." if reasons else ""

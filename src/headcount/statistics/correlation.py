@@ -177,11 +177,14 @@ def _summary(r: float, p: float, drawn_R: np.ndarray, heads: int) -> Correlation
 
 
 def _of_ranks(correlation: Correlation, heads: int) -> Correlation:
-    """Ranks in the same order have the interval of those with two neighbours exchanged (Bonett and Wright 2000)."""
+    """No narrower than by Fisher's z with the variance of ranks (Bonett and Wright 2000).
+
+    Ranks in the same order have the interval of those with two neighbours exchanged. Where few heads of many have one
+    of two values, resamples without any of them say nothing: 17% of intervals of 2 of 12 left out the truth.
+    """
     next_best = 1 - 12 / (heads**3 - heads)
-    if abs(correlation.r) <= next_best + 1e-9:
-        return correlation
-    return _no_narrower(correlation, float(np.sign(correlation.r)) * next_best, (1 + next_best**2 / 2) / (heads - 3))
+    r = float(np.clip(correlation.r, -next_best, next_best))
+    return _no_narrower(correlation, r, (1 + r**2 / 2) / (heads - 3))
 
 
 def _no_narrower(correlation: Correlation, r: float, variance: float) -> Correlation:

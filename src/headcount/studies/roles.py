@@ -138,8 +138,8 @@ def _best(rivals: list[tuple[Head, HalvedEvidence]]) -> Best:
         return Best(**asdict(evidence.plain()), kind=head.kind, head=str(head), held_out=False)
     head, evidence = max(rivals, key=lambda rival: rival[1].halves[0].value if rival[1].halves else rival[1].value)
     measured = evidence.halves[1]._asdict() if evidence.halves else {}
-    if evidence.odd_baseline is not None:
-        measured["baseline"] = evidence.odd_baseline
+    on_half = {"trials": evidence.odd_trials, "baseline": evidence.odd_baseline}
+    measured |= {name: value for name, value in on_half.items() if value is not None}
     return Best(**{**asdict(evidence.plain()), **measured}, kind=head.kind, head=str(head), held_out=True)
 
 

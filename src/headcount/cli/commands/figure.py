@@ -48,12 +48,15 @@ def _written(name: str, records: list[Record], out: Path, formats: tuple[str, ..
 
     groups = [list(flat(record)) for record in records]
     drawable = [{figure_name for record in group for figure_name in fitting(record)} for group in groups]
-    names = [name] if name != "all" else sorted(set.intersection(*drawable))
+    names = [name] if name != "all" else sorted(set.union(*drawable))
     if not names:
         raise UsageError(f"There is no figure of {', '.join(record.study for record in records)} records.")
     for figure_key in names:
         # `write` raises a clear error for a single record that does not fit
         group_records = [
-            record for group in groups for record in group if len(group) == 1 or figures[figure_key].fits(record)
+            record
+            for group in groups
+            for record in group
+            if figures[figure_key].fits(record) or (name != "all" and len(group) == 1)
         ]
         yield from write(figure_key, group_records or records, out, formats)

@@ -165,9 +165,9 @@ class Tradeoff(Result):
 
     @property
     def behind(self) -> str:
-        """Number of models and seeds behind the comparisons, in words; of the one with most seeds."""
-        rows = sorted(self.compared, key=lambda row: len(row.lost.by_seed))
-        return rows[-1].lost.behind if rows else ""
+        """Number of models and seeds behind the comparisons, in words, those with most seeds first."""
+        rows = sorted(self.compared, key=lambda row: -len(row.lost.by_seed))
+        return "; or ".join(dict.fromkeys(row.lost.behind for row in rows))
 
 
 RESULT = Tradeoff

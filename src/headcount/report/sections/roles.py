@@ -10,7 +10,7 @@ from headcount.record import Record
 from headcount.record.results.roles import Evidence, RolesFound
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Rows, Table, headings, interval
-from headcount.report.verdicts import missing_trials, uncertain, undecided
+from headcount.report.verdicts import close_values, missing_trials, undecided
 
 
 def _answer(record: Record[RolesFound]) -> str:
@@ -83,12 +83,10 @@ def _held(labelled: Labelled) -> Table:
 def _doubts(labelled: Labelled) -> str:
     """Roles without a verdict, and the number of close ones."""
     evidence = [item for _, record in labelled for items in record.parts.evidence.values() for item in items]
-    open_roles, close = undecided(evidence), uncertain(evidence)
+    open_roles, close = undecided(evidence), close_values(evidence)
     sentences = [f"No verdict: {'; '.join(open_roles)}."] if open_roles else []
     if close:
-        sentences.append(
-            f"{close} values reach their threshold, but not with their whole interval: more sentences may decide."
-        )
+        sentences.append(f"{close}: more sentences may decide.")
     return " ".join(sentences)
 
 
@@ -137,8 +135,8 @@ SECTION = Section(
     method=(
         "The attention of each head is compared with each role, sentence by sentence: positional heads look at one "
         "fixed offset, syntactic heads follow one dependency, rare heads look at the rarest token. A head has a role "
-        "if its value reaches the stated threshold; the baseline is chance or the best fixed offset. Special tokens "
-        "and padding do not count."
+        "if the whole 95% interval of its value reaches the stated threshold, with p below .05 after Holm's correction; "
+        "the baseline is chance or the best fixed offset. Special tokens and padding do not count."
     ),
     tables=_tables,
     figures=("head-roles",),
