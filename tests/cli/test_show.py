@@ -84,6 +84,16 @@ def test_text_of_a_record_is_text(tmp_path: Path) -> None:
     assert not set("\x1b\x9b\x07") & set(shown.output + wrong.output)
 
 
+def test_all_figures_are_those_that_any_record_has(tmp_path: Path) -> None:
+    """They were those that all records share, and others were left out without a word."""
+    for name, record in (("ablation", made.ablation()), ("roles", made.roles())):
+        record.save(tmp_path / name / "record.json")
+    folders = [str(tmp_path / name) for name in ("ablation", "roles")]
+    drawn = CliRunner().invoke(main, ["figure", "all", *folders, "--format", "svg", "--out", str(tmp_path / "out")])
+    assert drawn.exit_code == 0, drawn.output
+    assert {"ablation-map.svg", "head-roles.svg"} <= {path.name for path in (tmp_path / "out").iterdir()}
+
+
 @pytest.mark.parametrize("command", [["report"], ["report", "--plain"], ["figure", "ablation-map"]], ids=" ".join)
 @pytest.mark.parametrize(("part", "value"), [("one_out", 5), ("alpha", None)])
 def test_a_record_that_lacks_something_is_named(command: list[str], part: str, value: Any, tmp_path: Path) -> None:

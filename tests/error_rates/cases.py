@@ -11,7 +11,18 @@ from functools import cache
 
 import numpy as np
 
-from error_rates.populations import EFFECTS, ONE_IN_TEN, Draw, Random, answers, classes, losses, texts, translations
+from error_rates.populations import (
+    EFFECTS,
+    ONE_IN_TEN,
+    WORTH,
+    Draw,
+    Random,
+    answers,
+    classes,
+    losses,
+    texts,
+    translations,
+)
 from headcount.head_roles.tallies import binomial_p
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, Metric
 from headcount.statistics import (
@@ -144,6 +155,42 @@ def _correlation(name: str, r: float, tail: bool, promise: float, sizes: tuple[i
 
     population = f"r = {r:g} of {'log-normal' if tail else 'normal'} scores"
     return Case(f"{name}'s correlation", population, trial, sizes, promise)
+
+
+def _shared_effect(heads: str, promise: float, sizes: tuple[int, ...]) -> Case:
+    """What heads are worth on two data sets: the same long-tailed effect, and noise of each."""
+
+    def pairs(random: Random, size: int) -> np.ndarray:
+        worth, noise = WORTH[heads]
+        return worth(random, size) + noise * random.normal(size=(2, size))
+
+    @cache
+    def truth() -> float:
+        return float(np.corrcoef(pairs(np.random.default_rng(12345), _MANY))[0, 1])
+
+    def trial(random: Random, size: int) -> bool:
+        row = pearson(*pairs(random, size))
+        return not row.low <= truth() <= row.high
+
+    return Case("Pearson's correlation", f"effects that two data sets share: {heads}", trial, sizes, promise)
+
+
+def _marked(marked: int, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Having a role, which is worth one standard deviation, against importance."""
+
+    @cache
+    def truth(size: int) -> float:
+        from scipy.stats import spearmanr
+
+        random, marks = np.random.default_rng(12345), np.arange(size) < marked
+        return float(np.mean([spearmanr(marks, marks + random.normal(size=size)).statistic for _ in range(2000)]))
+
+    def trial(random: Random, size: int) -> bool:
+        marks = np.arange(size) < marked
+        row = spearman(marks.astype(float), marks + random.normal(size=size))
+        return not row.low <= truth(size) <= row.high
+
+    return Case("Spearman's correlation", f"having a role ({marked} heads) and importance", trial, sizes, promise)
 
 
 def _score(effects: str, promise: float, sizes: tuple[int, ...]) -> Case:
@@ -281,6 +328,10 @@ def cases() -> Iterator[Case]:
         for r in (0.0, 0.5, 0.9):
             yield _correlation(name, r, tail=False, promise=0.07, sizes=(12, 20, 72))
         yield _correlation(name, 0.0, tail=True, promise=0.05, sizes=(12, 20, 72))
+    for heads, promise in zip(WORTH, (0.07, 0.16, 0.16), strict=True):
+        yield _shared_effect(heads, promise, (20, 72))
+    yield _marked(2, 0.05, (12, 72))
+    yield _marked(4, 0.05, (12, 72))
     for effects in EFFECTS:
         promise, sizes = {"normal": 0.06, "exponential": 0.08}.get(effects, 0.1), (16, 32, 128)
         yield _score(effects, promise, sizes[1:] if effects == ONE_IN_TEN else sizes)

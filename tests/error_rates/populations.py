@@ -22,6 +22,12 @@ EFFECTS: dict[str, Callable[[Random, tuple[int, ...]], np.ndarray]] = {  # of me
     ONE_IN_TEN: lambda random, shape: np.where(random.random(shape) < 0.1, -9.0, 1.0),
 }
 
+WORTH: dict[str, tuple[Draw, float]] = {  # of heads, with the noise of measuring it
+    "exponential": (lambda random, size: random.exponential(size=size), 0.5),
+    "15% of heads matter": (lambda random, size: random.exponential(size=size) * (random.random(size) < 0.15), 0.1),
+    "log-normal": (lambda random, size: random.lognormal(size=size), 0.54),
+}
+
 
 def losses(effects: str) -> Draw:
     """Texts of one length: loss 10 on average, and 1."""

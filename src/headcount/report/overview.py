@@ -162,9 +162,8 @@ def _needed(ablation: Ablation) -> str:
             f"No single head is needed for certain: switching off any one of {len(effects)} harms {metric} too "
             f"little to be sure. {ranked[0]} seems to matter most: {values[0]}.{extra}"
         )
-    named = (
-        "" if len(surely) <= _NAMED_HEADS else " Most:" if _lead(ablation, surely) else " These seem to matter most:"
-    )
+    most = " Most:" if _lead(ablation, surely) else " These seem to matter most:"
+    named = most if len(surely) > _NAMED_HEADS else ""
     certain = f"{len(surely)} of {len(effects)} heads {'matters' if len(surely) == 1 else 'matter'} for certain"
     return f"{certain}{'.' if named else ':'}{named} {listed(values)}. {unsure}{extra}".rstrip()
 

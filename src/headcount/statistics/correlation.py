@@ -3,8 +3,11 @@
 With few pairs, or values of which a few are much larger than the rest, the bootstrap alone leaves out 0 for 8 to 15%
 of independent pairs (normal values, 8 pairs; log-normal ones, 48 pairs). A permutation test is exact there: unless it
 rejects independence too, the interval reaches 0. Resamples of few pairs vary too little as well: 21% of the lower ends
-of four pairs were above a true .9. The interval is no narrower than that by Fisher's z. Ranks need that only where all
-are in the same order: six heads with a true .9 are in 13% of cases, and had 1 (1 to 1).
+of four pairs were above a true .9. The interval is no narrower than that by Fisher's z. Ranks need that where all are
+in the same order: six heads with a true .9 are in 13% of cases, and had 1 (1 to 1).
+Where few heads have most of what both rows share, r varies more than resamples show, and its upper end is too low in 19
+to 30% of cases (r of .97, 15% of 72 and 20 heads matter). Pearson's interval is widened by the influence of each pair,
+on the scale of Fisher's z, and is no narrower than a t-interval there.
 
 Shapes: N rows, H heads, R resamples or permutations.
 """
@@ -21,9 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.statistics.bootstrap import percentile_interval
+from headcount.statistics.interval import half_width
+from headcount.statistics.skewness import influences, widen
 
 _RESAMPLES = 2000
 _LEVEL = 0.05
+_PERFECT = 1 - 1e-5  # a correlation whose z is that of 1
 NORMAL = 1.959964  # standard deviations from the mean to an end of a 95% interval
 _BLOCK = 4_000_000  # values ranked at once: 32 MB
 
@@ -53,7 +59,8 @@ def pearson(x: ArrayLike, y: ArrayLike, *, groups: Sequence[str] = (), seed: int
     r_NN, p_NN = _permuted(table_NH, seed)
     p = max(p_NN[0, 1], _permuted_groups(table_NH, groups)) if groups else p_NN[0, 1]
     correlation = _summary(r_NN[0, 1], p, drawn_R, table_NH.shape[1])
-    return _no_narrower(correlation, float(np.clip(correlation.r, -1, 1)), 1 / (table_NH.shape[1] - 3))
+    correlation = _no_narrower(correlation, float(np.clip(correlation.r, -1, 1)), 1 / (table_NH.shape[1] - 3))
+    return _by_influence(correlation, table_NH, drawn_R)
 
 
 def residual(values: ArrayLike, given: ArrayLike) -> np.ndarray:
@@ -192,6 +199,30 @@ def _no_narrower(correlation: Correlation, r: float, variance: float) -> Correla
     with np.errstate(divide="ignore"):
         low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL * variance**0.5)
     return correlation._replace(low=min(correlation.low, float(low)), high=max(correlation.high, float(high)))
+
+
+def _by_influence(correlation: Correlation, table_NH: np.ndarray, drawn_R: np.ndarray) -> Correlation:
+    """With ends as far away as the influence of each pair on Fisher's z needs."""
+    heads = table_NH.shape[1]
+    x_H, y_H = ((row - row.mean()) / row.std() for row in table_NH)
+    influence_H = influences(np.stack([np.ones(heads), x_H, y_H, x_H**2, y_H**2, x_H * y_H], axis=1), _z_of_sums)
+    z_R, z = _fisher(drawn_R[np.isfinite(drawn_R)]), float(_fisher(correlation.r))
+    tail_low, tail_high = widen(np.asarray(z), np.asarray(z), z_R, heads, influence_H)
+    half = float(half_width(influence_H.std(ddof=1) / heads**0.5, heads))
+    low, high = np.tanh(min(float(tail_low), z - half)), np.tanh(max(float(tail_high), z + half))
+    return correlation._replace(low=min(correlation.low, float(low)), high=max(correlation.high, float(high)))
+
+
+def _z_of_sums(sums: np.ndarray) -> np.ndarray:
+    """Fisher's z of the correlation of x and y, from sums [..., 6] of 1, x, y, x^2, y^2 and x y."""
+    _, x, y, xx, yy, xy = np.moveaxis(sums / sums[..., :1], -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _fisher((xy - x * y) / np.sqrt((xx - x**2) * (yy - y**2)))
+
+
+def _fisher(r: ArrayLike) -> np.ndarray:
+    """Fisher's z; that of a perfect correlation is finite."""
+    return np.asarray(np.arctanh(np.clip(np.nan_to_num(np.asarray(r, dtype=np.float64)), -_PERFECT, _PERFECT)))
 
 
 def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -44,6 +44,8 @@ def test_halves_are_every_other_sentence() -> None:
     for half in (0, 1):
         hits_N, trials_N = hits[half::2], trials[half::2]
         share = hits_N.sum() / trials_N.sum()
+        if half:
+            assert one.odd_trials == trials_N.sum()
         sentences = trials_N.sum() ** 2 / (trials_N**2).sum()
         error = np.sqrt(sentences / (sentences - 1) * ((hits_N - share * trials_N) ** 2).sum()) / trials_N.sum()
         half_width = stats.t.ppf(0.975, sentences - 1) * error

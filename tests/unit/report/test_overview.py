@@ -67,6 +67,13 @@ def test_heads_that_matter_are_those_whose_loss_is_certain_and_harmful() -> None
     assert "the output moves most: BLEU 3" in answers([ablation(effect(3, sure=True), distance=True)])[1]
 
 
+def test_the_first_of_many_alike_only_seem_to_matter_most() -> None:
+    alike = [effect(-3 - 0.01 * head, sure=True) | {"low": -4.0, "high": -2.0} for head in range(6)]
+    assert "6 of 6 heads matter for certain. These seem to matter most: without" in answers([ablation(*alike)])[1]
+    ahead = [effect(-9.0 - head, sure=True) | {"low": -15.0, "high": -8.0} for head in range(3)]
+    assert "6 of 6 heads matter for certain. Most: without" in answers([ablation(*ahead, *alike[3:])])[1]
+
+
 def test_a_head_that_harms_nothing_does_not_matter_most() -> None:
     harmless = SECTION.answer(ablation(effect(0, sure=False), effect(2, sure=True)))
     assert "no head's absence harmed it here, not even that of encoder.0.0" in harmless

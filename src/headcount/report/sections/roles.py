@@ -135,8 +135,8 @@ SECTION = Section(
     method=(
         "The attention of each head is compared with each role, sentence by sentence: positional heads look at one "
         "fixed offset, syntactic heads follow one dependency, rare heads look at the rarest token. A head has a role "
-        "if the whole 95% interval of its value reaches the stated threshold, with p below .05 after Holm's correction; "
-        "the baseline is chance or the best fixed offset. Special tokens and padding do not count."
+        "if the whole 95% interval of its value reaches the stated threshold, with p below .05 after Holm's "
+        "correction; the baseline is chance or the best fixed offset. Special tokens and padding do not count."
     ),
     tables=_tables,
     figures=("head-roles",),
