@@ -143,10 +143,8 @@ def _printed(record: Record[Pruning]) -> list[Printed]:
     removed = Counter(Head.parse(name).kind for name in parts.removed_heads)
     left = parts.kept_by_kind.get("encoder", 0)
     points = [(left + removed["encoder"], ends[0].value), (left, ends[1].value)]
-    several = (
-        len({Head.parse(name).kind for name in parts.gates.values}) > 1
-    )  # gates of one kind say nothing of the others
-    order = f"most gone first: {', '.join(kind for kind, _ in removed.most_common())}" if several else None
+    gated = {Head.parse(name).kind for name in parts.gates.values}  # one kind alone says nothing of the others
+    order = f"most gone first: {', '.join(kind for kind, _ in removed.most_common())}" if len(gated) > 1 else None
     return [
         *encoder_curve(points, kinds=removed, metric=ends[1].metric),
         Printed("which kind goes first", "encoder first, cross attention last", order),
