@@ -127,7 +127,7 @@ def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
     labels, relations = _counts(rows)
     return Specialisation(
         models=models,
-        measured_on=rows[0].measured_on,
+        measured_on=max((row.measured_on for row in rows), key=lambda measured: measured.doubt),
         survival=_survival(rows, PAPER_ROLES),
         survival_by_role={role: _survival(rows, (role,)) for role in PAPER_ROLES},
         masking=_masking(rows),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,6 +82,17 @@ def test_a_model_without_roles_says_nothing() -> None:
     assert parts.survival.num_heads == 0
     assert parts.masking.difference is None
     assert np.isnan(parts.masking.p)
+
+
+def test_held_out_are_texts_that_no_model_has_seen() -> None:
+    """The sentence of the report and the verdicts are about all models, in whatever order they are given."""
+    unknown = replace(MEASURED, overlap=None, held_out=None)
+    some, all_of_them = (replace(MEASURED, examples=10, overlap=seen, held_out=False) for seen in (1, 10))
+    in_doubt = [MEASURED, unknown, some, all_of_them]
+    for count in range(1, 5):
+        rows = [replace(model([0.1] * 8, [0], [0]), measured_on=each) for each in in_doubt[:count]]
+        for order in (rows, rows[::-1]):
+            assert pooled(several(*order)).measured_on == in_doubt[count - 1]
 
 
 def test_chance_of_overlap_by_enumeration() -> None:
