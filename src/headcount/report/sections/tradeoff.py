@@ -64,7 +64,7 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
             [
                 point.way, point.keep, ", ".join(f"{count} {kind}" for kind, count in point.kept_by_kind.items()),
                 point.seed, point.cut and point.cut.value, point.after.value,
-                interval(point.after, digits), point.seconds.total,
+                interval(point.after, digits), round(point.seconds.total, 1),
                 *([point.gates and 100 * point.gates.settled] if gated else []),
             ]
             for point in _most_first(record.parts.points)
@@ -72,7 +72,7 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
 
     columns = headings(
         "way", "heads left", "by kind", "seed", Column("before tuning", digits), Column("at the end", digits),
-        "95% interval", Column("seconds", 0), *([Column("gates settled, %", 0)] if gated else []),
+        "95% interval", Column("seconds", 1), *([Column("gates settled, %", 0)] if gated else []),
     )  # fmt: skip
     note = "A gate has settled when its mean is within .05 of 0 or 1 at the end of the steps with gates."
     title = f"{labelled[0][1].parts.metric} by heads left"
