@@ -86,10 +86,12 @@ def named(record: Record) -> str:
 
 def _models(record: Record) -> Sequence[str]:
     """The models that a record is about. The signature of a pool has all names in one."""
-    parts = record.parts
-    pooled = parts.studies if isinstance(parts, Pool) else ()
-    pooled = parts.models if isinstance(parts, Specialisation | Ledger) else pooled
-    return tuple(pooled) or (record.signature.model,)
+    parts, pooled = record.parts, tuple[str, ...]()
+    if isinstance(parts, Pool):
+        pooled = tuple(parts.studies)
+    elif isinstance(parts, Specialisation | Ledger):
+        pooled = tuple(parts.models)
+    return pooled or (record.signature.model,)
 
 
 def each(values: Iterable[str]) -> str:
