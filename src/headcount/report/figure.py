@@ -81,7 +81,7 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 def named(record: Record) -> str:
     """A short name of the model of a record, or of those that are pooled in it, for titles and legends."""
-    return listed(list(short_names(_models(record)).values())) or "model"
+    return " + ".join(short_names(_models(record)).values()) or "model"
 
 
 def _models(record: Record) -> Sequence[str]:

@@ -34,7 +34,7 @@ def test_a_pool_has_the_names_of_its_models() -> None:
     ledger = records.changed(made.ledger(), models=list(models))
     pool = Pool("voita2019", {model: made.ablation(made.ONE_LAYER, model) for model in models}, ledger)
     for parts in (specialised.parts, ledger.parts, pool):
-        assert named(Record("pooled", signature, parts)) == "tr-1 and tr-2"
+        assert named(Record("pooled", signature, parts)) == "tr-1 + tr-2"
     assert named(made.ablation(made.ONE_LAYER, "my models/tr-2/")) == "tr-2"
     assert named(made.ledger("shop/model-a")) == "model-a"
     assert named(made.ablation(made.ONE_LAYER, "")) == "model"
