@@ -32,6 +32,7 @@ class Metric:
     of_sums: Callable[[np.ndarray], np.ndarray]  # [..., columns] -> [...]
     higher_is_better: bool = True
     distance: bool = False  # from the whole model: any change increases it, so "no change" cannot be tested
+    point: float = 1.0  # what is called one point; of a metric between 0 and 1 it is a hundredth
     bound: float | None = None  # of one example's value, if the metric is the mean of column 0
     # [C] -> [labels, answers, C]: sums if all examples had one label and one answer; None if they are no answers
     answers: Callable[[np.ndarray], np.ndarray] | None = None
@@ -111,12 +112,14 @@ def all_right(statistics: np.ndarray) -> np.ndarray:
     return np.asarray(statistics[:, 0] == statistics[:, 1])
 
 
-ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=wrong_or_right, right=all_right)  # columns: right, 1
+ACCURACY = Metric(
+    "accuracy", _ratio, point=0.01, bound=1.0, answers=wrong_or_right, right=all_right
+)  # columns: right, 1
 TOKEN_ACCURACY = Metric(  # columns: right predictions, predictions
-    "token accuracy", _ratio, answers=wrong_or_right, right=all_right
+    "token accuracy", _ratio, point=0.01, answers=wrong_or_right, right=all_right
 )
 COSINE_DISTANCE = Metric(  # columns: 1 - cosine, 1
-    "cosine distance", _ratio, higher_is_better=False, distance=True
+    "cosine distance", _ratio, higher_is_better=False, distance=True, point=0.01
 )
 LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
 PERPLEXITY = Metric(  # the same columns
@@ -185,5 +188,5 @@ def _on_diagonal(statistics: np.ndarray) -> np.ndarray:
     return np.asarray(np.trace(_square(statistics), axis1=-2, axis2=-1) > 0)
 
 
-F1 = Metric("F1", _f1, answers=_one_cell, right=_on_diagonal, reach=_f1_reach)
-MATTHEWS = Metric("Matthews", _matthews, answers=_one_cell, right=_on_diagonal)
+F1 = Metric("F1", _f1, point=0.01, answers=_one_cell, right=_on_diagonal, reach=_f1_reach)
+MATTHEWS = Metric("Matthews", _matthews, point=0.01, answers=_one_cell, right=_on_diagonal)

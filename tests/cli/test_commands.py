@@ -50,6 +50,12 @@ def test_help_of_every_option_is_a_sentence() -> None:
     assert not unclear
 
 
+def test_help_has_no_range_without_ends() -> None:
+    ranges = {name: run(*name.split(), "--help").output for name in ("study compensation", "evaluate", "translate")}
+    assert not [name for name, output in ranges.items() if "None" in output]
+    assert ".02 for a metric between 0 and 1" in " ".join(ranges["study compensation"].split())
+
+
 def test_inspect_shows_every_site(model: str) -> None:
     done = run("inspect", model)
     assert done.exit_code == 0, done.output

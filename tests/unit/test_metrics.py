@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, Metric, confusion
+from headcount.metrics import ACCURACY, COSINE_DISTANCE, F1, LOSS, MATTHEWS, TOKEN_ACCURACY, Metric, confusion
 from headcount.statistics import paired_bootstrap
 from headcount.tasks.quality import Quality
 from headcount.tasks.translation.bleu import METRIC as BLEU
@@ -15,6 +15,11 @@ from headcount.tasks.translation.bleu import bleu_statistics
 
 def _statistics(values: np.ndarray) -> np.ndarray:
     return np.stack([values, np.ones_like(values)], axis=-1)
+
+
+def test_a_point_of_a_metric_between_0_and_1_is_a_hundredth() -> None:
+    assert {metric.point for metric in (ACCURACY, TOKEN_ACCURACY, F1, MATTHEWS, COSINE_DISTANCE)} == {0.01}
+    assert {metric.point for metric in (BLEU, LOSS)} == {1.0}
 
 
 def test_accuracy_is_compared_by_the_answers_that_change() -> None:

@@ -33,6 +33,10 @@ class Real(click.FloatRange):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        """For --help; click itself describes a range without ends as x<=None."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
 
 def stacked(function: Command, options: Iterable[Command]) -> Command:
     """A command with options, the last one first in --help."""

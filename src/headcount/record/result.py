@@ -48,6 +48,13 @@ class MeasuredOn(Texts):
             return self.held_out is False
         return self.overlap > 0.1 * self.examples
 
+    @property
+    def doubt(self) -> tuple[int, float]:
+        """For an order of results: texts that are held out, those of which it is unknown, those that were seen."""
+        if self.held_out is not False:
+            return (0 if self.held_out else 1), 0.0
+        return 2, 1.0 if self.all_seen else (self.overlap or 0) / (self.examples or 1)
+
 
 @dataclass(frozen=True)
 class Quality:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from headcount import journal
 from headcount.errors import HeadcountError, UnknownName, UsageError
 from headcount.record import Record
+from headcount.record.results.ledger import Ledger
+from headcount.record.results.pool import Pool
+from headcount.record.results.specialisation import Specialisation
 from headcount.registry import Registry
 from headcount.report.palette import STYLE
 from headcount.report.table import listed
@@ -64,11 +67,6 @@ class Figure:
 figures: Registry[Figure] = Registry("figure", "headcount.report.figures", "FIGURE")
 
 
-def short_name(model: str) -> str:
-    """The last part of the path or hub id of a model."""
-    return model.rstrip("/").rpartition("/")[2]
-
-
 def short_names(models: Iterable[str]) -> dict[str, str]:
     """A name for each model: the last part of its path or hub id, or as many parts as tell it from the others."""
     parts = {model: model.rstrip("/").split("/") for model in models}
@@ -82,8 +80,18 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 
 def named(record: Record) -> str:
-    """A short name of the model of a record, for titles and legends."""
-    return short_name(record.signature.model) or "model"
+    """A short name of the model of a record, or of those that are pooled in it, for titles and legends."""
+    return " + ".join(short_names(_models(record)).values()) or "model"
+
+
+def _models(record: Record) -> Sequence[str]:
+    """The models that a record is about. The signature of a pool has all names in one."""
+    parts, pooled = record.parts, tuple[str, ...]()
+    if isinstance(parts, Pool):
+        pooled = tuple(parts.studies)
+    elif isinstance(parts, Specialisation | Ledger):
+        pooled = tuple(parts.models)
+    return pooled or (record.signature.model,)
 
 
 def each(values: Iterable[str]) -> str:

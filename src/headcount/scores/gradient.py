@@ -69,7 +69,8 @@ def gradient(
 
     arguments = {"score": "gradient", "granularity": granularity, "normalize": normalize}
     sums, signature = sums_over(task.batches(), contributed, model, task, arguments, folder=folder, progress=progress)
-    return mean_scores(model, sums, signature, normalize=normalize, interval=granularity == "example")
+    by_example = granularity == "example"
+    return mean_scores(model, sums, signature, normalize=normalize, interval=by_example, least=0.0)
 
 
 def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:

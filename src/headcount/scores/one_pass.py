@@ -108,15 +108,21 @@ def mean_scores(
     *,
     normalize: bool,
     interval: bool = True,
+    least: float = -np.inf,
     over: Sampled | None = None,
 ) -> Scores:
-    """Means of summed values as scores, with their 95% intervals if values are of single examples."""
+    """Means of summed values as scores, with their 95% intervals if values are of single examples.
+
+    least: the smallest possible value, at which intervals end.
+    """
     sites, mean_H = locate(model), sums["total"] / sums["count"]
     if not interval:
         return scores(sites.heads, mean_H, signature, normalize=normalize)
     error_H, cubes_H = _spread(sums, mean_H, sites, normalize=normalize, over=over)
     count = float(sums["count"] if over is None else np.minimum(sums["count"], over.units))
-    return scores(sites.heads, mean_H, signature, error=error_H, cubes=cubes_H, count=count, normalize=normalize)
+    return scores(
+        sites.heads, mean_H, signature, error=error_H, cubes=cubes_H, count=count, least=least, normalize=normalize
+    )  # fmt: skip
 
 
 def _spread(

@@ -69,6 +69,7 @@ def scores(
     error: np.ndarray | None = None,
     cubes: np.ndarray | None = None,
     count: float = 0,
+    least: float = -np.inf,
     normalize: bool,
     details: Mapping[str, Any] | None = None,
 ) -> Scores:
@@ -76,13 +77,14 @@ def scores(
 
     error: of the scores as they are returned. cubes: their third central moments, if values may have a long tail.
     count: number of examples, or other values, that both were computed from; one gives no interval.
+    least: the smallest possible score, at which intervals end.
     normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
     """
     values = values / layer_norms(heads, values) if normalize else values
     low = high = None
     if error is not None:
         ends = mean_ends(values, error, np.zeros_like(values) if cubes is None else cubes, count)
-        low, high = (HeadGrid(list(zip(heads, end, strict=True))) for end in ends)
+        low, high = (HeadGrid(list(zip(heads, np.maximum(end, least), strict=True))) for end in ends)
     return Scores(list(zip(heads, values, strict=True)), signature=signature, low=low, high=high, details=details)
 
 

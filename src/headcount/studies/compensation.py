@@ -106,7 +106,7 @@ def study_compensation(
         progress("compensating under the same masks", number, len(counts))
     if greedy:
         curves["greedy"] = _greedily(model, task, measure_on, counts, greedy, add_bias, progress)
-    reach = points if points is not None else 2.0 if quality.metric.name not in ("accuracy", "F1", "Matthews") else 0.02
+    reach = points if points is not None else 2 * quality.metric.point
     course, at = _at(model, measure_on, curves, full_N, quality, reach)
     parts = CompensationCurves(
         metric=quality.metric.name,

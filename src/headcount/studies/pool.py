@@ -100,9 +100,15 @@ def _save_pool(folders: Sequence[Path], out: Path) -> Record[Pool]:
 
 
 def folder_names(models: Sequence[str]) -> list[str]:
-    """The last part of each model's path or hub id, with a number if two are the same."""
+    """The last part of each model's path or hub id, with its number if two are the same; twice if that is taken."""
     names = [model.rstrip("/").rpartition("/")[2] for model in models]
-    return [name if names.count(name) == 1 else f"{name}-{number}" for number, name in enumerate(names, start=1)]
+    taken, folders = {name for name in names if names.count(name) == 1}, []
+    for number, name in enumerate(names, start=1):
+        folder = name if name in taken else f"{name}-{number}"
+        while name not in taken and folder in taken:
+            folder += f"-{number}"
+        folders.append(folder)
+    return folders
 
 
 def _named(model: str, progress: Progress) -> Progress:

@@ -87,11 +87,13 @@ def specialisation(
 ) -> Record[Specialisation]:
     """Measure every model and pool them.
 
-    subjects: functions by name, each called when needed; finished models are read from the folder. Raises if the folder
-        was started with other models, data or settings.
+    subjects: functions by name, each called when needed; finished models are read from the folder. Raises if two models
+        have the same weights, or if the folder was started with other models, data or settings.
     """
     if not subjects:
         raise UsageError("The study needs at least one model.")
+    if len(subjects) > 1:
+        _check_different(subjects, progress)
     models: dict[str, ModelRow] = {}
     for number, (name, build) in enumerate(subjects.items()):
         progress("models", number, len(subjects))
@@ -106,6 +108,16 @@ def specialisation(
     progress("models", len(subjects), len(subjects))
     signature = Signature(" ".join(subjects), data=data, arguments={"data": data, **asdict(plan)})
     return Record("specialisation", signature, pooled(models))
+
+
+def _check_different(subjects: Mapping[str, Callable[[], ModelWithData]], progress: Progress) -> None:
+    """Raise if two models have the same weights: as two models they would count twice in every interval and p-value."""
+    names: dict[str, str] = {}  # weights -> name
+    for number, (name, build) in enumerate(subjects.items(), start=1):
+        same = names.setdefault(weight_hash(build().model), name)
+        if same != name:
+            raise UsageError(f"{same} and {name} have the same weights. Give each model once.")
+        progress("comparing weights", number, len(subjects))
 
 
 def _identity(subject: ModelWithData, plan: SpecialisationPlan) -> dict[str, object]:
@@ -127,7 +139,7 @@ def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
     labels, relations = _counts(rows)
     return Specialisation(
         models=models,
-        measured_on=rows[0].measured_on,
+        measured_on=max((row.measured_on for row in rows), key=lambda measured: measured.doubt),
         survival=_survival(rows, PAPER_ROLES),
         survival_by_role={role: _survival(rows, (role,)) for role in PAPER_ROLES},
         masking=_masking(rows),

@@ -185,7 +185,8 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
         return np.mean([_value(sums, index, measure) for index, measure in enumerate(measures)], axis=0)
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
-    metric = Metric(name, of_sums, higher_is_better=directions.pop())
+    point = 0.01 if _ANSWERS.issuperset(names) else 1.0
+    metric = Metric(name, of_sums, higher_is_better=directions.pop(), point=point)
     answers = len(measures) == 1 and name in _ANSWERS
     return replace(metric, answers=wrong_or_right, right=all_right) if answers else metric
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import records
 import subjects as made
-from headcount.report.figure import remove_outdated
+from headcount.record import Record, Signature
+from headcount.record.results.pool import Pool
+from headcount.report.figure import named, remove_outdated
 
 
 def test_figures_of_other_numbers_do_not_stay_beside_a_record(tmp_path: Path) -> None:
@@ -21,3 +24,17 @@ def test_figures_of_other_numbers_do_not_stay_beside_a_record(tmp_path: Path) ->
     assert {path.name for path in folder.iterdir()} == names
     remove_outdated(folder, file, other)
     assert {path.name for path in folder.iterdir()} == {"mine.svg"}
+
+
+def test_a_pool_has_the_names_of_its_models() -> None:
+    models = {"my models/tr-1": "tr-1", "my models/tr-2/": "tr-2"}
+    signature = Signature(" ".join(models))
+    row = next(iter(made.specialisation().parts.models.values()))
+    specialised = records.changed(made.specialisation(), models=dict.fromkeys(models, records.encode(row)))
+    ledger = records.changed(made.ledger(), models=list(models))
+    pool = Pool("voita2019", {model: made.ablation(made.ONE_LAYER, model) for model in models}, ledger)
+    for parts in (specialised.parts, ledger.parts, pool):
+        assert named(Record("pooled", signature, parts)) == "tr-1 + tr-2"
+    assert named(made.ablation(made.ONE_LAYER, "my models/tr-2/")) == "tr-2"
+    assert named(made.ledger("shop/model-a")) == "model-a"
+    assert named(made.ablation(made.ONE_LAYER, "")) == "model"

@@ -121,3 +121,15 @@ def test_the_legend_of_roles_fits_its_figure() -> None:
     box = legend.get_window_extent()
     assert box.x0 >= 0
     assert box.x1 <= canvas.bbox.x1
+
+
+def test_seconds_are_written_alike() -> None:
+    record = records.tradeoff()
+    spent = (0.04, 0.2, 1.0, 3600.4)
+    points = [
+        replace(point, seconds=replace(point.seconds, total=total))
+        for point, total in zip(record.parts.points, spent, strict=False)
+    ]
+    table, *_ = SECTION.tables([("model-a", records.changed(record, points=encode(points)))])
+    place = [column.name for column in table.columns].index("seconds")
+    assert {table.columns[place].text(row[place]) for row in table.rows} == {"0.0", "0.2", "1.0", "3600.4"}

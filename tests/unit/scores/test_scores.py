@@ -91,6 +91,14 @@ def test_intervals_of_scores_reach_into_a_long_tail(normalize: bool) -> None:
     assert 0.02 < missed < 0.08
 
 
+def test_intervals_of_absolute_gradients_are_not_negative() -> None:
+    model = zoo.build("bert")
+    for normalize in (True, False):
+        found = hc.score("gradient", model, noise(model), normalize=normalize)
+        assert found.low is not None
+        assert min(found.low.numbers()) == 0
+
+
 def test_a_score_of_one_example_has_no_interval() -> None:
     model = zoo.build("bert")
     values_NH = np.arange(1.0, 1 + len(hc.locate(model).heads))[None]
@@ -112,7 +120,7 @@ def test_gradient_against_finite_differences(architecture: str) -> None:
         error = slopes_NH.std(0, ddof=1)[places] / len(slopes_NH) ** 0.5
         cubes = stats.moment(slopes_NH[:, places], 3) / len(slopes_NH) ** 2
         for side, ends in zip((found.low, found.high), mean_ends(expected, error, cubes, len(slopes_NH)), strict=True):
-            np.testing.assert_allclose(side.numbers()[places], ends, rtol=0, atol=1e-4 * expected.max())
+            np.testing.assert_allclose(side.numbers()[places], np.maximum(ends, 0), rtol=0, atol=1e-4 * expected.max())
         squared = (slopes_NH**2).sum(0)[places]
         np.testing.assert_allclose(fisher.numbers()[places], squared, rtol=0, atol=1e-5 * squared.max())
 

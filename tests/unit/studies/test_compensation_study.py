@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+import zoo
 from headcount.statistics import Interval, bootstrap_sums, percentile_interval
 from headcount.studies.compensation import excess_loss, study_compensation
 from headcount.tasks.language_modelling import LanguageModelling
+from headcount.tasks.masked_language_modelling import MaskedLanguageModelling
 from tokens import sentences, word_tokenizer
 
 
@@ -28,6 +31,17 @@ def test_texts_without_predictions_are_no_examples() -> None:
     assert alone.full == among.full
     for one, other in zip(alone.compensations["none"], among.compensations["none"], strict=True):
         assert one == replace(other, seconds=one.seconds)
+
+
+@pytest.mark.parametrize(("metric", "points"), [("accuracy", 0.02), ("loss", 2.0)])
+def test_ways_are_compared_where_two_points_are_lost(metric: str, points: float) -> None:
+    """Of a metric between 0 and 1, such as the accuracy of tokens, a point is .01."""
+    tokenizer = word_tokenizer(mask="w98", framed=True)
+    chosen_on, measured = (
+        MaskedLanguageModelling(texts=sentences(8, seed=seed), tokenizer=tokenizer, metric=metric) for seed in (2, 1)
+    )
+    record = study_compensation(zoo.build("roberta"), chosen_on, measured, greedy=None, step=0.5)
+    assert record.signature.arguments["points"] == points
 
 
 def test_the_excess_loss_of_few_examples_may_have_a_long_tail() -> None:

@@ -110,6 +110,9 @@ def test_wrong_pools_are_refused(study: list[str], tmp_path: Path) -> None:
 
 def test_folders_have_the_names_of_models() -> None:
     assert folder_names(["runs/tiny-0/", "runs/tiny-1", "org/m", "other/m"]) == ["tiny-0", "tiny-1", "m-3", "m-4"]
+    assert folder_names(["a/x", "b/x", "x-1"]) == ["x-1-1", "x-2", "x-1"]
+    for models in (["x-1", "a/x", "b/x"], ["a/x", "b/x", "x-1", "x-1-1"], ["a/x-1", "b/x-1", "a/x", "b/x"]):
+        assert len(set(folder_names(models))) == len(models)
 
 
 def test_a_model_of_the_embedded_corpus_is_studied_on_it(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,6 +85,17 @@ def test_a_model_without_roles_says_nothing() -> None:
     assert np.isnan(parts.masking.p)
 
 
+def test_held_out_are_texts_that_no_model_has_seen() -> None:
+    """The sentence of the report and the verdicts are about all models, in whatever order they are given."""
+    unknown = replace(MEASURED, overlap=None, held_out=None)
+    some, all_of_them = (replace(MEASURED, examples=10, overlap=seen, held_out=False) for seen in (1, 10))
+    in_doubt = [MEASURED, unknown, some, all_of_them]
+    for count in range(1, 5):
+        rows = [replace(model([0.1] * 8, [0], [0]), measured_on=each) for each in in_doubt[:count]]
+        for order in (rows, rows[::-1]):
+            assert pooled(several(*order)).measured_on == in_doubt[count - 1]
+
+
 def test_chance_of_overlap_by_enumeration() -> None:
     layers = [(4, 2, 1), (5, 3, 2)]
     counts = np.zeros(4)
@@ -148,6 +161,31 @@ def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
     ):
         with pytest.raises(UsageError, match="begun with other settings"):
             other()
+
+
+def test_a_copy_of_a_model_is_no_further_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before anything is measured, and the folder is free for the right models."""
+    part: Any = SimpleNamespace(fingerprint="texts", metric=ACCURACY, tokenizer=None, identity={"beams": 1})
+    data: Any = SimpleNamespace(training=part, choosing=part, measuring=part)
+    measured: list[str] = []
+
+    def subject(name: str, seed: int) -> Callable[[], ModelWithData]:
+        return lambda: ModelWithData(name, zoo.build("bert", seed=seed), data, part, part, part)
+
+    def measure(studied: ModelWithData, *_: object) -> ModelRow:
+        measured.append(studied.name)
+        return model([0.1] * 8, [0], [0, 4])
+
+    def study(**seeds: int) -> None:
+        subjects = {name: subject(name, seed) for name, seed in seeds.items()}
+        specialisation(subjects, SpecialisationPlan(), folder=tmp_path)
+
+    monkeypatch.setattr(module, "_measure", measure)
+    with pytest.raises(UsageError, match="first and copy have the same weights"):
+        study(first=0, copy=0, second=1)
+    assert not measured
+    study(first=0, second=1)
+    assert measured == ["first", "second"]
 
 
 def test_a_model_is_measured_with_other_texts_for_training_and_relations_that_only_the_choice_has(

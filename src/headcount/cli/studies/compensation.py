@@ -19,7 +19,9 @@ from headcount.cli import data, options
 @options.percent("--step", 5.0)
 @options.percent("--most", 60.0)
 @click.option(
-    "--points", type=options.Real(), help="Loss of the metric at which compensations are compared. Default: 2 points."
+    "--points",
+    type=options.Real(),
+    help="Loss of the metric at which compensations are compared. Default: 2, or .02 for a metric between 0 and 1.",
 )
 @options.toggle("--greedy/--no-greedy", "Also run the greedy search with compensation in the loop.")
 @options.integer("--candidates", "Heads to try at each greedy step.", 6)

@@ -84,7 +84,7 @@ class Specialisation(Result):
     """Several models, and statistics over all of them."""
 
     models: Mapping[str, ModelRow]
-    measured_on: MeasuredOn  # of the first model; the others have the same texts
+    measured_on: MeasuredOn  # of the model whose heads were chosen on most of these texts
     survival: Survival
     survival_by_role: Mapping[str, Survival]
     masking: CostOfMasking

@@ -15,12 +15,12 @@ from headcount.report.table import Column, Rows, Table, digits_for, headings, in
 
 # Voita et al. 2019, Table 2: heads of encoder, decoder and cross attention; BLEU from the trained model, from scratch.
 _PAPER = (
-    ("WMT, all heads", "48/48/48: 29.6"),
-    ("WMT, from trained | from scratch", "14/31/30: 29.62 | 29.47; 12/21/25: 29.36 | 28.95"),
-    ("WMT, fewer heads", "8/13/15: 29.06 | 28.56; 5/9/12: 28.90 | 28.41"),
-    ("subtitles, all heads", "48/48/48: 32.4"),
-    ("subtitles, from trained | from scratch", "27/31/46: 32.24 | 32.23; 13/17/31: 32.23 | 31.98"),
-    ("subtitles, fewer heads", "6/9/13: 32.27 | 31.84"),
+    ("WMT, all heads", "48/48/48: 29.6 BLEU"),
+    ("WMT, from trained | from scratch", "14/31/30: 29.62 | 29.47; 12/21/25: 29.36 | 28.95 BLEU"),
+    ("WMT, fewer heads", "8/13/15: 29.06 | 28.56; 5/9/12: 28.90 | 28.41 BLEU"),
+    ("subtitles, all heads", "48/48/48: 32.4 BLEU"),
+    ("subtitles, from trained | from scratch", "27/31/46: 32.24 | 32.23; 13/17/31: 32.23 | 31.98 BLEU"),
+    ("subtitles, fewer heads", "6/9/13: 32.27 | 31.84 BLEU"),
 )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def _printed(record: Record) -> list[Printed]:
         + (f" (seed {row.seed})" if len(seeds) > 1 else "")
         for row in parts.all_kinds
     )
-    values = {0: f"{_heads(record, parts.of)}: {parts.whole.value:.2f}", 1: ours}
+    values = {0: f"{_heads(record, parts.of)}: {parts.whole.value:.2f} {parts.metric}", 1: f"{ours} {parts.metric}"}
     return [Printed(what, paper, values.get(index)) for index, (what, paper) in enumerate(_PAPER)]
 
 

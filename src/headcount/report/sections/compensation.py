@@ -39,7 +39,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
     def details(record: Record[CompensationCurves]) -> Rows:
         return [
-            [way, point.removed, interval(point, digits), point.seconds]
+            [way, point.removed, interval(point, digits), round(point.seconds, 1)]
             for way, points in record.parts.compensations.items()
             for point in points
         ]

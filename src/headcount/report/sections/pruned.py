@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from math import isnan
 
+from headcount.heads import Head
 from headcount.record import Record
 from headcount.record.result import Quality, Step
 from headcount.record.results.prune import TUNED, CompensationFit, Pruning, SiteFit
+from headcount.report.encoder_curve import encoder_curve
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.inspection import cost_table
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, listed
@@ -70,7 +72,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
     def row(record: Record[Pruning]) -> Rows:
         parts, stages = record.parts, record.parts.stages
-        removed = Counter(name.split(".")[0] for name in parts.removed_heads)
+        removed = Counter(Head.parse(name).kind for name in parts.removed_heads)
         end, change = list(stages.values())[-1] if stages else None, parts.change
         return [
             [
@@ -136,16 +138,16 @@ def _strength(site: SiteFit) -> str | None:
 
 def _printed(record: Record[Pruning]) -> list[Printed]:
     parts, ends = record.parts, _ends(record.parts)
-    removed = Counter(name.split(".")[0] for name in parts.removed_heads)
     if parts.gates is None or not ends:
         return []
-    gone = f"{len(parts.removed_heads)} of {parts.num_heads} gone"
-    value = f"{gone}: {ends[0].value:.2f} to {ends[1].value:.2f}"
-    paper = "WMT 48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25 BLEU"
-    order = ", ".join(kind for kind, _ in removed.most_common())
+    removed = Counter(Head.parse(name).kind for name in parts.removed_heads)
+    left = parts.kept_by_kind.get("encoder", 0)
+    points = [(left + removed["encoder"], ends[0].value), (left, ends[1].value)]
+    gated = {Head.parse(name).kind for name in parts.gates.values}  # one kind alone says nothing of the others
+    order = f"most gone first: {', '.join(kind for kind, _ in removed.most_common())}" if len(gated) > 1 else None
     return [
-        Printed("quality against encoder heads left", paper, value),
-        Printed("which kind goes first", "encoder first, cross attention last", f"most gone first: {order}"),
+        *encoder_curve(points, kinds=removed, metric=ends[1].metric),
+        Printed("which kind goes first", "encoder first, cross attention last", order),
     ]
 
 

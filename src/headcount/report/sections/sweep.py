@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from headcount.heads import Head
 from headcount.record import Record
 from headcount.record.result import Quality
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
+from headcount.report.encoder_curve import encoder_curve
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, headings, interval
 
@@ -49,14 +51,12 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def _printed(record: Record[Sweep]) -> list[Printed]:
-    values = ", ".join(
-        f"{sum(point.kept_by_kind.values())}: {after.value:.2f}"
-        for _, point in _points(record.parts)
-        if (after := _after(point))
-    )
+    measured = [(point, after) for _, point in _points(record.parts) if (after := _after(point))]
+    points = [(point.kept_by_kind.get("encoder", 0), after.value) for point, after in measured]
+    kinds = {Head.parse(name).kind for point, _ in measured for name in point.removed_heads}
+    metric = measured[0][1].metric if measured else None
     return [
-        Printed("WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", values),
-        Printed("subtitles, encoder heads left: BLEU", "48: 32.4, 17: plateau, 9 and 4: 32.15, 1: 31.7", None),
+        *encoder_curve(points, kinds=kinds, metric=metric),
         Printed(
             "WMT, all kinds e/d/d-e, from trained | from scratch",
             "14/31/30 29.62|29.47, 12/21/25 29.36|28.95, 8/13/15 29.06|28.56, 5/9/12 28.90|28.41",

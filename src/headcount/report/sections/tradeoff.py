@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from headcount.record import Record
 from headcount.record.results.tradeoff import Difference, Point, Tradeoff
-from headcount.report.points import smaller, way_heading
+from headcount.report.encoder_curve import encoder_curve
+from headcount.report.points import shown_way, smaller, way_heading
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, plural
 
@@ -63,7 +64,7 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
             [
                 point.way, point.keep, ", ".join(f"{count} {kind}" for kind, count in point.kept_by_kind.items()),
                 point.seed, point.cut and point.cut.value, point.after.value,
-                interval(point.after, digits), point.seconds.total,
+                interval(point.after, digits), round(point.seconds.total, 1),
                 *([point.gates and 100 * point.gates.settled] if gated else []),
             ]
             for point in _most_first(record.parts.points)
@@ -71,7 +72,7 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
 
     columns = headings(
         "way", "heads left", "by kind", "seed", Column("before tuning", digits), Column("at the end", digits),
-        "95% interval", Column("seconds", 0), *([Column("gates settled, %", 0)] if gated else []),
+        "95% interval", Column("seconds", 1), *([Column("gates settled, %", 0)] if gated else []),
     )  # fmt: skip
     note = "A gate has settled when its mean is within .05 of 0 or 1 at the end of the steps with gates."
     title = f"{labelled[0][1].parts.metric} by heads left"
@@ -135,14 +136,11 @@ def _drift_table(labelled: Labelled) -> Table:
 
 
 def _printed(record: Record) -> list[Printed]:
-    means = _means(record)
-    best_way = next(iter(means))
-    values = ", ".join(f"{keep}: {value:.2f}" for keep, value in means[best_way].items())
-    ours = f"{best_way} {values}" if record.parts.pruned != "heads of all kinds" else None
+    parts, way = record.parts, shown_way(record.parts)
+    points, kinds = _means(record).get(way, {}).items(), parts.pruned.removesuffix(" heads").split(" and ")
     return [
-        Printed("WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", ours),
-        Printed("subtitles, encoder heads left: BLEU", "48: 32.4, 17: plateau, 9 and 4: 32.15, 1: 31.7", None),
-        Printed("functions that are left (subtitles)", "17 of 48 heads: all of them", _functions(record, best_way)),
+        *encoder_curve(points, kinds=kinds, metric=parts.metric, way=way),
+        Printed("functions that are left (subtitles)", "17 of 48 heads: all of them", _functions(record, way)),
         Printed(
             "p(0), p(1) of a gate with beta .5, log a = 0; 2; \u22123", ".23, .23; .04, .69; .86, .01", _heaps(record)
         ),
