@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,6 +125,52 @@ def test_rows_repeat_for_beams(marian: nn.Module) -> None:
         grid = hc.HeadGrid(list(zip(sites.heads, mask[row].tolist(), strict=True)))
         with hc.masked(marian, grid):
             assert torch.equal(text(marian, beams=3)[row], together[row])
+
+
+@pytest.mark.parametrize("rows", [None, 2])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_beams_are_resampled_from_another_example(marian: nn.Module, rows: int | None, beams: int) -> None:
+    """The row before is a beam of the same example; the encoder has a row per example."""
+    source = torch.arange(3, 15).reshape(2, 6)
+    target = torch.arange(3, 3 + 2 * beams * 4).reshape(2 * beams, 4)  # every beam has other tokens
+
+    def run() -> Any:
+        with hc.tapped(marian, "outputs") as taps, torch.no_grad():
+            states = marian.get_encoder()(input_ids=source)[0].repeat_interleave(beams, 0)
+            marian(encoder_outputs=(states,), decoder_input_ids=target)
+        return taps
+
+    grid = hc.locate(marian).mask(off=["encoder.0.1", "decoder.0.2"])
+    plain = run()
+    with hc.masked(
+        marian,
+        grid if rows is None else torch.tensor(grid.numbers()).expand(rows, -1),
+        replace="resample",
+        repeat=beams,
+    ):
+        moved = run()
+    assert torch.equal(moved["encoder.0"][:, :, 1], plain["encoder.0"][:, :, 1].roll(1, 0))
+    assert torch.equal(moved["decoder.0"][:, :, 2], plain["decoder.0"][:, :, 2].roll(beams, 0))
+    assert torch.equal(moved["decoder.0"][:, :, 1], plain["decoder.0"][:, :, 1])
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_beams_of_one_example_have_no_other_to_resample_from(marian: nn.Module, kind: str) -> None:
+    batch = {name: tensor[:1] for name, tensor in example_batch(marian).items() if not name.startswith("decoder")}
+    with (
+        pytest.raises(UsageError, match="at least two examples in every batch; got one"),
+        hc.masked(marian, hc.locate(marian).mask(off=f"{kind}.0.0"), replace="resample", repeat=3),
+    ):
+        marian.generate(**batch, num_beams=3, max_new_tokens=3, do_sample=False)
+
+
+def test_rows_that_are_no_multiple_of_the_beams_are_not_resampled(bert: nn.Module) -> None:
+    mask = hc.locate(bert).mask(off="encoder.0.0")
+    with (
+        pytest.raises(MaskError, match=r"batch of 2, no multiple of repeat=3"),
+        hc.masked(bert, mask, replace="resample", repeat=3),
+    ):
+        outputs(bert)
 
 
 @pytest.mark.parametrize("shape", [(11,), (2, 11), (3, 2, 12), ()])
