@@ -15,6 +15,7 @@ import headcount as hc
 import zoo
 from behaviour import hooks, identical, outputs
 from headcount.errors import MaskError, UsageError
+from headcount.probes.positions import sides
 from headcount.sites.inputs import example_batch
 
 
@@ -110,6 +111,25 @@ def test_means_of_an_encoder_decoder_leave_out_padding_on_both_sides(marian: nn.
     source, target = batch["attention_mask"].bool(), labels != -100
     torch.testing.assert_close(means["encoder", 0], taps["encoder.0"][source].double().mean(0))
     torch.testing.assert_close(means["cross", 2], taps["cross.2"][target].double().mean(0))
+
+
+@pytest.mark.parametrize("start", [0, 2])
+def test_means_leave_out_padding_of_targets_that_are_given_as_input(marian: nn.Module, start: int) -> None:
+    """Padding comes last; the pad token (0) at the start, as T5 has it, and within a target counts."""
+    batch = example_batch(marian) | {"decoder_input_ids": torch.tensor([[start, 5, 6, 7, 8], [start, 5, 0, 6, 0]])}
+    batch["decoder_input_ids"] = torch.cat([batch["decoder_input_ids"], torch.zeros(2, 2, dtype=torch.long)], 1)
+    with hc.tapped(marian, "outputs") as taps, torch.no_grad():
+        marian(**batch)
+    target = torch.arange(7) < torch.tensor([[5], [4]])
+    means = hc.mean_outputs(marian, [batch])
+    for kind in ("decoder", "cross"):
+        torch.testing.assert_close(means[kind, 1], taps[f"{kind}.1"][target].double().mean(0))
+        queries, _ = sides(marian, hc.locate(marian)[f"{kind}.1"], batch, torch.Size((2, 4, 7, 7)), ())
+        assert torch.equal(queries.real_BT, target)
+    empty = batch | {"decoder_input_ids": torch.zeros(2, 3, dtype=torch.long)}
+    with hc.tapped(marian, "outputs") as taps, torch.no_grad():
+        marian(**empty)
+    torch.testing.assert_close(hc.mean_outputs(marian, [empty])["decoder", 0], taps["decoder.0"][:, 0].double().mean(0))
 
 
 def test_rows_repeat_for_beams(marian: nn.Module) -> None:
