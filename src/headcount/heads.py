@@ -178,8 +178,23 @@ class HeadGrid(Mapping[Head, Any]):
         return pd.DataFrame(columns, index=pd.Index([str(head) for head in self.heads], name="head"))
 
     def to_json(self) -> str:
-        """The grid as strict JSON: the type of the values, then head name -> value. Infinity and NaN are text."""
-        values = {str(head): _plain(value) for head, value in self._pairs()}
+        """The grid as strict JSON: the type of the values, then head name -> value. Infinity and NaN are text.
+
+        Tuples are written as {"tuple": [...]}, and infinity or NaN within a value as {"float": "nan"}.
+
+        Raises:
+            UsageError: If a value is of another type than JSON has, such as the evidence for roles.
+        """
+        values = {}
+        for head, value in self._pairs():
+            values[str(head)] = _plain(value)
+            try:
+                json.dumps(values[str(head)], allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise UsageError(
+                    f"The value of {head} cannot be written as JSON ({error}): {value!r:.80}. Map values to numbers, "
+                    "text, lists or tuples first: grid.map(...)."
+                ) from error
         return json.dumps({"dtype": self._values.dtype.name, "values": values}, allow_nan=False)
 
     @classmethod
@@ -194,7 +209,7 @@ class HeadGrid(Mapping[Head, Any]):
             grid = cls([(Head.parse(name), _unplain(value, dtype)) for name, value in values], dtype)
             if grid._values.dtype.name != dtype:
                 raise UsageError(f"a value is not of its dtype, {dtype}")
-            if not dtype.startswith("float") and [*grid._values] != [*data["values"].values()]:
+            if not dtype.startswith(("float", "object")) and [*grid._values] != [*data["values"].values()]:
                 raise UsageError(f"a value is not of its dtype, {dtype}: it would be rounded")
             return grid
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
@@ -279,13 +294,38 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
+    """A value as JSON has it."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else _tagged(value)
+
+
+def _tagged(value: object) -> Any:
+    """A value as JSON has it, with the types that JSON does not have named."""
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return {"float": str(value)}
+    if isinstance(value, tuple):
+        return {"tuple": [_tagged(item) for item in value]}
+    if isinstance(value, list):
+        return [_tagged(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _tagged(item) for key, item in value.items()}
     return value
 
 
 def _unplain(value: object, dtype: str) -> Any:
-    return float(value) if dtype.startswith("float") and isinstance(value, str) else value
+    return float(value) if dtype.startswith("float") and isinstance(value, str) else _untagged(value)
+
+
+def _untagged(value: object) -> Any:
+    if isinstance(value, list):
+        return [_untagged(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"tuple": list(items)} if len(value) == 1:
+            return tuple(map(_untagged, items))
+        case {"float": str(text)} if len(value) == 1:
+            return float(text)
+    return {key: _untagged(item) for key, item in value.items()}
 
 
 def _is_nan(value: object) -> bool:

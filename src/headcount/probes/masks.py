@@ -18,6 +18,7 @@ from headcount.heads import Head, HeadGrid
 from headcount.hooks import Hooks
 from headcount.probes.means import mean_outputs
 from headcount.sites.locate import locate
+from headcount.sites.sides import of_source
 from headcount.sites.site import Site, Sites
 
 Mask = HeadGrid | Tensor | np.ndarray
@@ -43,7 +44,7 @@ def masked(
         replace: What a masked head outputs instead: "zero"; "mean", its mean output over `calibration`; the means that
             `hc.mean_outputs` returned; or "resample", its output for the previous example of the batch.
         calibration: Batches over which "mean" averages.
-        repeat: Rows of the model's batch per row of a [B, H] mask: the number of beams in beam search.
+        repeat: Rows of the model's batch per example, and per row of a [B, H] mask: the number of beams in beam search.
 
     Raises:
         MaskError: If the mask does not fit the model.
@@ -59,7 +60,10 @@ def masked(
         for site in sites:
             gate = values[site.key]
             if site.num_heads and gate is not None:
-                change = multiply(site, gate, means.get(site.key), repeat, resample=replace == "resample")
+                rows = 1 if of_source(model, site) else repeat  # an encoder runs before rows are repeated for the beams
+                change = multiply(
+                    site, gate, means.get(site.key), repeat, resample=rows if replace == "resample" else None
+                )
                 hooks.change_input(site.entry, change)
         yield
 
@@ -147,26 +151,43 @@ def _check_means(sites: Sites, means: Means) -> None:
 
 
 def multiply(
-    site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None = None, repeat: int = 1, *, resample: bool = False
+    site: Site,
+    gate: Callable[[], Tensor],
+    mean_HD: Tensor | None = None,
+    repeat: int = 1,
+    *,
+    resample: int | None = None,
 ) -> Callable[[Tensor], Tensor]:
     """A function of the context [.., H*D] that scales each head, towards its mean if one is given.
 
-    resample: scale towards the output for the previous example (the last one for the first).
+    resample: scale towards the output for the previous example; rows per example, if the gate has no rows.
     """
 
     def function(context: Tensor) -> Tensor:
-        scale = _broadcast(gate().to(context.device, context.dtype), context, site, repeat)
-        if resample:
-            if len(context) < 2:
-                raise UsageError(
-                    "replace='resample' needs at least two examples in every batch; got one. Use larger batches."
-                )
-            return context * scale + (1 - scale) * context.roll(1, dims=0)
+        values = gate()
+        scale = _broadcast(values.to(context.device, context.dtype), context, site, repeat)
+        if resample is not None:
+            examples = len(values) if values.dim() == 2 else _examples(context, site, resample)
+            return context * scale + (1 - scale) * _of_previous(context, examples)
         if mean_HD is None:
             return context * scale
         return context * scale + (1 - scale) * mean_HD.to(context.device, context.dtype).flatten()
 
     return function
+
+
+def _examples(context: Tensor, site: Site, repeat: int) -> int:
+    """Number of examples of a context with so many rows per example."""
+    if len(context) % repeat:
+        raise MaskError(f"{site.name} received a batch of {len(context)}, no multiple of repeat={repeat}.")
+    return len(context) // repeat
+
+
+def _of_previous(context: Tensor, examples: int) -> Tensor:
+    """The context of the previous example at each row; of the last example for the first."""
+    if examples < 2:
+        raise UsageError("replace='resample' needs at least two examples in every batch; got one. Use larger batches.")
+    return context.roll(len(context) // examples, dims=0)
 
 
 def _broadcast(gate: Tensor, context: Tensor, site: Site, repeat: int) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from headcount.hooks import config_of, is_encoder_decoder
+from headcount.probes.padding import before_padding
 from headcount.sites.site import Site
 
 _IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id", "decoder_start_token_id")
@@ -97,7 +98,8 @@ def _target(
         reading = Positions.of(read_BT, real_BT, specials)
         reading.special_BT[:, 0] = real_BT[:, 0]  # the start token, whatever its id
         return reading, Positions.of(written_BT, real_BT, specials)
-    read = _side(read_BT, batch.get("decoder_attention_mask"), specials)
+    mask_BT = batch.get("decoder_attention_mask")
+    read = _side(read_BT, before_padding(read_BT, config) if mask_BT is None else mask_BT, specials)
     return read, read
 
 

@@ -137,10 +137,8 @@ def curve(
 
 
 def _behind(scores: HeadGrid, mask: HeadGrid) -> HeadGrid:
-    """Scores in which removed heads rank far below all others, so that they return only if the shape requires it."""
-    numbers = np.asarray(scores.numbers(), dtype=float)
-    lowest = float(np.min(numbers)) - 1.0 - len(numbers) * float(np.ptp(numbers))
-    return HeadGrid([(head, float(scores[head]) if mask[head] else lowest) for head in scores.heads])
+    """Scores in which removed heads rank below all others, so that they return only if the shape requires it."""
+    return HeadGrid([(head, float(scores[head]) if mask[head] else -np.inf) for head in scores.heads])
 
 
 def counts_to(total: int, gone: int, step: float, *, allowed: Sequence[int] | None = None) -> list[int]:

@@ -9,6 +9,7 @@ Shapes: B batch, T tokens, H heads of the model (or of one site), D head size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,10 +20,11 @@ from headcount.errors import check_name
 from headcount.probes.masks import Means
 from headcount.probes.means import mean_outputs
 from headcount.progress import Progress, silent
-from headcount.scores.gradient import output_slopes
+from headcount.scores.gradient import head_outputs, slopes_of
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
+from headcount.sites.site import Site
 from headcount.tasks.batch import Batch
 from headcount.tasks.task import Task
 
@@ -54,15 +56,33 @@ def attribution_patching(
 
 
 def patched(model: nn.Module, task: Task, batch: Batch, means: Means | None) -> np.ndarray:
-    """[B, H]: to first order, how much each example's loss rises when a head's output is replaced."""
-    rows, runs = output_slopes(model, task, batch)
+    """[B, H]: to first order, how much each example's loss rises when a head's output is replaced.
+
+    By one backward pass, or by one for each example if its loss depends on the others or on several rows of the model.
+    """
+    nll_B, runs = head_outputs(model, task, batch)
+    outputs = [output_BTHD for _, output_BTHD in runs]
+    if task.separate(model) and all(len(output_BTHD) == len(nll_B) for output_BTHD in outputs):
+        return _rises(model, runs, slopes_of(nll_B, outputs), means, rows=len(nll_B))
+    return np.concatenate([_rises(model, runs, slopes_of(nll, outputs, again=True), means) for nll in nll_B])
+
+
+def _rises(
+    model: nn.Module,
+    runs: Sequence[tuple[Site, Tensor]],
+    slopes: Sequence[Tensor],
+    means: Means | None,
+    *,
+    rows: int = 1,
+) -> np.ndarray:
+    """[rows, H]: (replacement - output) . slope, summed over positions and runs, and over rows of the model if one."""
     rises = {site.key: np.zeros((rows, site.num_heads)) for site in locate(model) if site.num_heads}
-    for site, output_BTHD, slope_BTHD in runs:
+    for (site, output_BTHD), slope_BTHD in zip(runs, slopes, strict=True):
         change_BTHD: Tensor = -output_BTHD.detach().double()
         if means is not None:
             change_BTHD = change_BTHD + means[site.key].to(change_BTHD)
         rise_BTH = (change_BTHD * slope_BTHD.double()).sum(-1)
-        rises[site.key] += rise_BTH.flatten(1, -2).sum(1).cpu().numpy()
+        rises[site.key] += rise_BTH.reshape(rows, -1, site.num_heads).sum(1).cpu().numpy()
     return np.concatenate(list(rises.values()), axis=1)
 
 

@@ -79,25 +79,26 @@ def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.nd
     return np.abs(gradient_BH), float(len(gradient_BH))
 
 
-def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
-    """[B, H] gradients of each example's loss with respect to the heads' masks.
+def signed_gradients(model: nn.Module, task: Task, batch: Batch, at_H: Tensor | None = None) -> np.ndarray:
+    """[B, H] gradients of each example's loss with respect to the heads' masks, at a mask (by default 1).
 
     By one backward pass, or by one for each example if its loss depends on the others or on several rows of the model.
     """
+    at_H = torch.ones(len(locate(model).heads)) if at_H is None else at_H
     if not task.separate(model):
-        return _gradients_by_example(model, task, batch)
-    mask_BH = torch.ones(rows_of(batch), len(locate(model).heads), requires_grad=True)
+        return _gradients_by_example(model, task, batch, at_H)
+    mask_BH = at_H.repeat(rows_of(batch), 1).requires_grad_()
     try:
         with masked(model, mask_BH):
             nll_B = task.nll(model, batch)
     except MaskError:  # the model has other rows than the batch, as for multiple choice
-        return _gradients_by_example(model, task, batch)
+        return _gradients_by_example(model, task, batch, at_H)
     (gradient_BH,) = slopes_of(nll_B, [mask_BH])
     return gradient_BH.double().numpy()
 
 
-def _gradients_by_example(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
-    mask_H = torch.ones(len(locate(model).heads), requires_grad=True)
+def _gradients_by_example(model: nn.Module, task: Task, batch: Batch, at_H: Tensor) -> np.ndarray:
+    mask_H = at_H.clone().requires_grad_()
     with masked(model, mask_H):
         nll_B = task.nll(model, batch)
     slopes = [slopes_of(nll, [mask_H], again=True)[0] for nll in nll_B]
@@ -118,7 +119,9 @@ def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
     sites = [site for site in locate(model) if site.num_heads]
     moved = {site.key: np.zeros(site.num_heads) for site in sites}
     tokens = {site.key: np.zeros(site.num_heads) for site in sites}
-    for site, context_BTHD, slope_BTHD in output_slopes(model, task, batch)[1]:
+    nll_B, runs = head_outputs(model, task, batch)
+    slopes = slopes_of(nll_B, [context_BTHD for _, context_BTHD in runs])
+    for (site, context_BTHD), slope_BTHD in zip(runs, slopes, strict=True):
         real_BT = real_tokens(model, site, context_BTHD, batch)
         product_BTH = (context_BTHD.double() * slope_BTHD.double()).sum(-1).abs() * real_BT[..., None]
         moved[site.key] += product_BTH.detach().flatten(0, -2).sum(0).cpu().numpy()
@@ -126,15 +129,13 @@ def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
     return np.concatenate(list(moved.values()))[None], np.concatenate(list(tokens.values()))
 
 
-def output_slopes(model: nn.Module, task: Task, batch: Batch) -> tuple[int, list[tuple[Site, Tensor, Tensor]]]:
-    """Number of examples; for each run of a site, its heads' outputs [B, T, H, D] and the summed loss's gradients."""
+def head_outputs(model: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, list[tuple[Site, Tensor]]]:
+    """Each example's loss; for each run of a site, its heads' outputs [B, T, H, D], which the loss comes from."""
     sites = [site for site in locate(model) if site.num_heads]
     mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # puts outputs into the graph
     with masked(model, mask_H), tapped(model, "outputs") as taps:
         nll_B = task.nll(model, batch)
-    runs = [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
-    slopes = slopes_of(nll_B, [context_BTHD for _, context_BTHD in runs])
-    return len(nll_B), [(*run, slope_BTHD) for run, slope_BTHD in zip(runs, slopes, strict=True)]
+    return nll_B, [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
 
 
 def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor], *, again: bool = False) -> list[Tensor]:

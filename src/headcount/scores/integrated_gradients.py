@@ -18,13 +18,12 @@ import torch
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.probes.masks import masked
 from headcount.progress import Finer, Progress, silent
-from headcount.scores.gradient import slopes_of
+from headcount.scores.gradient import signed_gradients
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
-from headcount.tasks.batch import Batch, rows_of
+from headcount.tasks.batch import Batch
 from headcount.tasks.task import Task
 
 
@@ -62,19 +61,17 @@ def integrated(
     done: told the number of finished layers.
     """
     sites = locate(model)
-    rows, width = rows_of(batch), len(sites.heads)
-    value_BH = np.zeros((rows, width))
+    layers: list[np.ndarray] = []
     for number, (site, columns) in enumerate(sites.columns(), start=1):
+        slopes: list[np.ndarray] = []
         for step in range(steps if site.num_heads else 0):
-            mask_BH = torch.ones(rows, width)
-            mask_BH[:, columns] = (step + 0.5) / steps
-            mask_BH.requires_grad_()
-            with masked(model, mask_BH):
-                nll_B = task.nll(model, batch)
-            (slope_BH,) = slopes_of(nll_B, [mask_BH])
-            value_BH[:, columns] -= slope_BH[:, columns].double().numpy() / steps
+            mask_H = torch.ones(len(sites.heads))
+            mask_H[columns] = (step + 0.5) / steps
+            slopes.append(signed_gradients(model, task, batch, mask_H)[:, columns])
+        if slopes:
+            layers.append(-np.mean(slopes, axis=0))
         done(number)
-    return value_BH
+    return np.concatenate(layers, axis=1)
 
 
 SCORE = integrated_gradients

@@ -6,6 +6,7 @@ dynamic programming then distributes the total over the layers, which is exact.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -17,7 +18,7 @@ from headcount.heads import Head
 from headcount.selection.budget import Budget
 from headcount.selection.shape import Shape
 
-_ROUNDING = 1e-12  # relative; sums that differ by less are ties
+_ROUNDING = 1e-12  # relative to the terms of a sum; sums that differ by less are ties
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,13 @@ class Layers:
         return min(numbers, key=lambda number: abs(number - requested))
 
     def best(self, scores: Mapping[Head, float], count: int) -> set[Head]:
-        """The set of this many heads with the highest sum of scores; the first of equal sets."""
+        """The set of this many heads with the highest sum of scores; the first of equal sets.
+
+        Heads with infinite scores come before or after all others: their number decides first.
+        """
+        finite = finite_scores(scores)
         tables = [
-            best_sets([[float(scores[head]) for head in group] for group in groups], self.shape, layer)
+            best_sets([[finite[head] for head in group] for group in groups], self.shape, layer)
             for (_, layer), groups in self.by_layer.items()
         ]
         layers = len(self.by_layer)
@@ -104,6 +109,13 @@ class Layers:
             for groups, table, number in zip(self.by_layer.values(), tables, numbers, strict=True)
             for group, index in table[number].heads
         }
+
+
+def finite_scores(scores: Mapping[Head, float]) -> dict[Head, float]:
+    """Scores that can be summed: infinite ones become so large that no sum of all others outweighs one of them."""
+    reach = max((abs(score) for score in scores.values() if math.isfinite(score)), default=0.0) or 1.0
+    infinity = 2 * len(scores) * reach
+    return {head: min(max(float(score), -infinity), infinity) for head, score in scores.items()}
 
 
 def sum_of_shifts(sums: int, numbers: Sequence[int] | frozenset[int]) -> int:
@@ -186,11 +198,11 @@ def share_out(tables: Sequence[Mapping[int, BestSet]], count: int) -> list[int]:
     after.pop()
     numbers, left = [], count
     for table, sums in zip(tables, reversed(after), strict=True):
-        values = {number: best.value + sums[left - number] for number, best in table.items() if number <= left}
-        highest = max(values.values(), default=-np.inf)
-        if highest == -np.inf:
+        terms = {number: (best.value, float(sums[left - number])) for number, best in table.items() if number <= left}
+        highest = max(terms.values(), key=sum, default=(-np.inf,))
+        if sum(highest) == -np.inf:
             raise UsageError(f"Cannot keep {count} heads in this shape.")
-        margin = _ROUNDING * max(1.0, abs(highest))
-        numbers.append(max(number for number, value in values.items() if value >= highest - margin))
+        margin = _ROUNDING * sum(map(abs, highest))
+        numbers.append(max(number for number, pair in terms.items() if sum(pair) >= sum(highest) - margin))
         left -= numbers[-1]
     return numbers

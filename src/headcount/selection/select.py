@@ -31,7 +31,7 @@ def select(
     scores are equal, the head that comes first in the model is kept.
 
     Args:
-        scores: Scores of all heads; higher means more important.
+        scores: Scores of all heads; higher means more important. Infinite scores come before or after all others.
         budget: How much to keep.
         kinds: Kinds of attention that the budget counts. Heads of other kinds are all kept. By default all kinds.
         shape: Constraints on the remaining heads.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import headcount as hc
 import zoo
 from behaviour import hooks, identical, outputs
 from headcount.errors import MaskError, UsageError
+from headcount.probes.positions import sides
 from headcount.sites.inputs import example_batch
 
 
@@ -111,6 +113,25 @@ def test_means_of_an_encoder_decoder_leave_out_padding_on_both_sides(marian: nn.
     torch.testing.assert_close(means["cross", 2], taps["cross.2"][target].double().mean(0))
 
 
+@pytest.mark.parametrize("start", [0, 2])
+def test_means_leave_out_padding_of_targets_that_are_given_as_input(marian: nn.Module, start: int) -> None:
+    """Padding comes last; the pad token (0) at the start, as T5 has it, and within a target counts."""
+    batch = example_batch(marian) | {"decoder_input_ids": torch.tensor([[start, 5, 6, 7, 8], [start, 5, 0, 6, 0]])}
+    batch["decoder_input_ids"] = torch.cat([batch["decoder_input_ids"], torch.zeros(2, 2, dtype=torch.long)], 1)
+    with hc.tapped(marian, "outputs") as taps, torch.no_grad():
+        marian(**batch)
+    target = torch.arange(7) < torch.tensor([[5], [4]])
+    means = hc.mean_outputs(marian, [batch])
+    for kind in ("decoder", "cross"):
+        torch.testing.assert_close(means[kind, 1], taps[f"{kind}.1"][target].double().mean(0))
+        queries, _ = sides(marian, hc.locate(marian)[f"{kind}.1"], batch, torch.Size((2, 4, 7, 7)), ())
+        assert torch.equal(queries.real_BT, target)
+    empty = batch | {"decoder_input_ids": torch.zeros(2, 3, dtype=torch.long)}
+    with hc.tapped(marian, "outputs") as taps, torch.no_grad():
+        marian(**empty)
+    torch.testing.assert_close(hc.mean_outputs(marian, [empty])["decoder", 0], taps["decoder.0"][:, 0].double().mean(0))
+
+
 def test_rows_repeat_for_beams(marian: nn.Module) -> None:
     """A [batch, heads] mask under beam search writes for each example what it writes under its own mask."""
     from behaviour import text
@@ -124,6 +145,52 @@ def test_rows_repeat_for_beams(marian: nn.Module) -> None:
         grid = hc.HeadGrid(list(zip(sites.heads, mask[row].tolist(), strict=True)))
         with hc.masked(marian, grid):
             assert torch.equal(text(marian, beams=3)[row], together[row])
+
+
+@pytest.mark.parametrize("rows", [None, 2])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_beams_are_resampled_from_another_example(marian: nn.Module, rows: int | None, beams: int) -> None:
+    """The row before is a beam of the same example; the encoder has a row per example."""
+    source = torch.arange(3, 15).reshape(2, 6)
+    target = torch.arange(3, 3 + 2 * beams * 4).reshape(2 * beams, 4)  # every beam has other tokens
+
+    def run() -> Any:
+        with hc.tapped(marian, "outputs") as taps, torch.no_grad():
+            states = marian.get_encoder()(input_ids=source)[0].repeat_interleave(beams, 0)
+            marian(encoder_outputs=(states,), decoder_input_ids=target)
+        return taps
+
+    grid = hc.locate(marian).mask(off=["encoder.0.1", "decoder.0.2"])
+    plain = run()
+    with hc.masked(
+        marian,
+        grid if rows is None else torch.tensor(grid.numbers()).expand(rows, -1),
+        replace="resample",
+        repeat=beams,
+    ):
+        moved = run()
+    assert torch.equal(moved["encoder.0"][:, :, 1], plain["encoder.0"][:, :, 1].roll(1, 0))
+    assert torch.equal(moved["decoder.0"][:, :, 2], plain["decoder.0"][:, :, 2].roll(beams, 0))
+    assert torch.equal(moved["decoder.0"][:, :, 1], plain["decoder.0"][:, :, 1])
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_beams_of_one_example_have_no_other_to_resample_from(marian: nn.Module, kind: str) -> None:
+    batch = {name: tensor[:1] for name, tensor in example_batch(marian).items() if not name.startswith("decoder")}
+    with (
+        pytest.raises(UsageError, match="at least two examples in every batch; got one"),
+        hc.masked(marian, hc.locate(marian).mask(off=f"{kind}.0.0"), replace="resample", repeat=3),
+    ):
+        marian.generate(**batch, num_beams=3, max_new_tokens=3, do_sample=False)
+
+
+def test_rows_that_are_no_multiple_of_the_beams_are_not_resampled(bert: nn.Module) -> None:
+    mask = hc.locate(bert).mask(off="encoder.0.0")
+    with (
+        pytest.raises(MaskError, match=r"batch of 2, no multiple of repeat=3"),
+        hc.masked(bert, mask, replace="resample", repeat=3),
+    ):
+        outputs(bert)
 
 
 @pytest.mark.parametrize("shape", [(11,), (2, 11), (3, 2, 12), ()])

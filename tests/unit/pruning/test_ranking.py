@@ -15,7 +15,8 @@ import headcount as hc
 import zoo
 from behaviour import hooks
 from headcount.errors import UnknownName, UsageError, VerificationError
-from headcount.pruning.ranking import Order, counts_to, curve
+from headcount.pruning.ranking import Order, Restrictions, counts_to, curve, ranked_masks
+from headcount.selection.shape import Shape
 from tokens import sentences, word_tokenizer
 
 
@@ -40,6 +41,22 @@ def test_scores_are_taken_again_on_what_is_left(bert: nn.Module, task: Any) -> N
     left = sorted(first.mask.kept, key=lambda head: scores[head])
     gone = {head for head in second.mask.heads if not second.mask[head]}
     assert gone == {head for head in first.mask.heads if not first.mask[head]} | set(left[:3])
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1.0, 1e14])
+@pytest.mark.parametrize("options", [{}, {"multiple": 2}])
+def test_heads_that_are_gone_stay_behind_whatever_the_unit_of_the_scores(
+    bert: nn.Module, task: Any, monkeypatch: pytest.MonkeyPatch, scale: float, options: dict[str, int]
+) -> None:
+    """A new score of a removed head, however high, does not bring it back; one of equal scores neither."""
+    heads = hc.locate(bert).heads
+    first = hc.HeadGrid([(head, scale * (1 + number)) for number, head in enumerate(heads)])
+    for later in (first.map(lambda value: 13 * scale - value), first.map(lambda _: scale), first.map(lambda _: 0.0)):
+        measured = iter([first, later])
+        monkeypatch.setattr(Order, "scores", lambda *_, measured=measured: next(measured))
+        masks = ranked_masks(bert, task, Order(recompute=True), [4, 6], Restrictions(shape=Shape(**options)))
+        before, after = list(masks)
+        assert set(after.kept) < set(before.kept)
 
 
 def test_a_result_that_verification_refuses_is_in_the_error(

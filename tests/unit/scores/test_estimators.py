@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import headcount as hc
 from games import game, one_layer
 from headcount.errors import UnknownName, UsageError
+from headcount.record import Signature
+from headcount.scores.one_pass import mean_scores, moments
 from headcount.statistics import mean_interval
 
 
@@ -79,6 +84,53 @@ def test_wrong_options_are_refused() -> None:
         hc.score("attribution-patching", model, task, replace="median")
     with pytest.raises(UsageError, match="permutations must be at least 2"):
         hc.score("shapley", model, task, permutations=1)
+
+
+def contrastive(model: nn.Module, batch: Any) -> Tensor:
+    """Each example's loss depends on the others of its batch: they are its wrong answers."""
+    texts, others = (model(batch["input_ids"].roll(places, 1)).logits for places in (0, 1))
+    return nn.functional.cross_entropy(20 * texts @ others.T, torch.arange(len(texts)), reduction="none")
+
+
+def best_of_two(model: nn.Module, batch: Any) -> Tensor:
+    """Two rows of the model for each example, as in multiple choice."""
+    logits = model(batch["input_ids"].flatten(0, 1)).logits[:, 0].reshape(-1, 2)
+    return nn.functional.cross_entropy(logits, batch["labels"], reduction="none")
+
+
+def falls(model: nn.Module, nll: Any, batch: Any, mask_H: Tensor) -> np.ndarray:
+    """[B, H]: minus the gradient of each example's loss at a mask of all rows, one example at a time."""
+    mask_H = mask_H.clone().requires_grad_()
+    with hc.masked(model, mask_H):
+        losses = nll(model, batch)
+    return -torch.stack([torch.autograd.grad(loss, mask_H, retain_graph=True)[0] for loss in losses]).double().numpy()
+
+
+@pytest.mark.parametrize("nll", [contrastive, best_of_two])
+def test_slopes_of_examples_that_depend_on_several_rows(bert: nn.Module, nll: Any) -> None:
+    """Means and intervals, by a loop over examples: the gradient at a row is not that of the row's example."""
+    ids = torch.randint(3, 90, (8, 2, 5) if nll is best_of_two else (8, 5), generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(8) % 2
+    batches = [{"input_ids": ids[rows], "labels": labels[rows]} for rows in (slice(0, 4), slice(4, 8))]
+    task, ones_H, steps = hc.task.of(batches, nll=nll), torch.ones(12), 2
+    patched_NH = np.concatenate([falls(bert, nll, batch, ones_H) for batch in batches])
+    integrated_NH = np.zeros_like(patched_NH)
+    for layer, step in itertools.product(range(3), range(steps)):
+        columns = slice(4 * layer, 4 * layer + 4)
+        mask_H = ones_H.clone()
+        mask_H[columns] = (step + 0.5) / steps
+        slopes_NH = np.concatenate([falls(bert, nll, batch, mask_H) for batch in batches])
+        integrated_NH[:, columns] += slopes_NH[:, columns] / steps
+    for name, options, expected_NH in (
+        ("attribution-patching", {}, patched_NH),
+        ("integrated-gradients", {"steps": steps}, integrated_NH),
+    ):
+        found = hc.score(name, bert, task, **options)
+        expected = mean_scores(bert, moments(expected_NH, 8, hc.locate(bert)), Signature(), normalize=False)
+        for grid, right in ((found, expected), (found.low, expected.low), (found.high, expected.high)):
+            assert grid is not None
+            assert right is not None
+            np.testing.assert_allclose(grid.numbers(), right.numbers(), rtol=1e-3, atol=1e-6, err_msg=name)
 
 
 def test_shapley_values_vary_over_examples_however_many_orders_there_are() -> None:

@@ -63,6 +63,50 @@ def test_the_best_heads_in_every_shape_against_brute_force(groups: list[tuple[He
             assert sum(scores[head] for head in mask.kept) == pytest.approx(best), (shape, count)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-14, 1e-200, 1e14])
+def test_the_best_heads_are_the_same_in_every_unit_of_the_scores(scale: float) -> None:
+    """Ties are relative: Fisher information of a confident classifier is 1e-14."""
+    groups = SMALL[0]
+    draw = random.Random(0)
+    scores = HeadGrid([(head, draw.gauss(0, 1)) for group in groups for head in group])
+    for shape in SHAPES:
+        for count, choices in feasible(shape, groups).items():
+            mask = select(scores.map(lambda value: value * scale), Budget(heads=count), shape=shape, groups=groups)
+            assert mask.kept == max(choices, key=lambda choice: sum(scores[head] for head in choice)), (shape, count)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-14])
+def test_sums_that_cancel_are_equal_up_to_rounding(scale: float) -> None:
+    """0.1 + 0.2 - 0.3 is 6e-17: its size says nothing of how well it is known."""
+    groups = grouped((2,), (2,), (2,))
+    values = [scale * value for value in (0.1, 0.2, -0.3, 0.0, 0.15, 0.15)]
+    scores = HeadGrid(zip([head for group in groups for head in group], values, strict=True))
+    mask = select(scores, Budget(heads=4), shape=Shape(unit="group", multiple=2), groups=groups)
+    assert [head.layer for head in mask.kept] == [0, 0, 2, 2]
+    mask = select(scores, Budget(heads=2), shape=Shape(unit="group", multiple=2), groups=groups)
+    assert [head.layer for head in mask.kept] == [0, 0], "the first of 0.1 + 0.2 and 0.15 + 0.15"
+
+
+@pytest.mark.parametrize("infinite", [float("inf"), float("-inf")])
+def test_infinite_scores_come_first_or_last_in_every_shape(infinite: float) -> None:
+    """The number of infinite scores decides, then the sum of all others."""
+    groups = SMALL[0]
+    draw = random.Random(1)
+    certain = {groups[1][0], groups[2][1]}
+    finite = HeadGrid([(head, draw.gauss(0, 1)) for group in groups for head in group])
+    scores = finite.replace(dict.fromkeys(certain, infinite))
+    for shape in SHAPES:
+        for count, choices in feasible(shape, groups).items():
+
+            def worth(choice: tuple[Head, ...]) -> tuple[float, float]:
+                number = len(certain.intersection(choice))
+                rest = sum(finite[head] for head in choice if head not in certain)
+                return (number if infinite > 0 else -number), rest
+
+            mask = select(scores, Budget(heads=count), shape=shape, groups=groups)
+            assert worth(mask.kept) == pytest.approx(max(map(worth, choices))), (shape, count)
+
+
 @pytest.mark.parametrize("shape", SHAPES[::3], ids=str)
 def test_a_number_that_cannot_be_is_refused_with_the_nearest_and_a_share_takes_it(shape: Shape) -> None:
     groups = TRIPLES
