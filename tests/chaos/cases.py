@@ -249,8 +249,8 @@ def _after_fault(outcome: Outcome, folder: Path) -> list[str]:
     faults = list(results.broken(folder))
     faults += [f"orphan process {orphan}" for orphan in outcome.orphans]
     if outcome.status == -signal.SIGABRT:
-        where = outcome.output.partition("Extension modules:")[0]  # a list of all, after the stack
-        faults.append(f"hangs: {where[-1500:]}")
+        where = outcome.output.partition("Fatal Python error")[2]  # the stack, the innermost call first
+        faults.append(f"hangs: {where[:1500]}")
     return faults
 
 
