@@ -63,6 +63,7 @@ def test_the_answer_counts_what_more_text_could_decide() -> None:
     close = Evidence("positional", "-1", 0.95, 0.1, 0.9, 0.0, 1.0, 80, False)
     assert missing_trials([*few, *few, close]) == (
         "More sentences may show more roles: 5 roles have fewer than the 30 trials of a verdict (syntactic r0 0, "
-        "syntactic r1 1, syntactic r2 2 and 2 more); 1 value reaches its threshold, but not with the whole interval."
+        "syntactic r1 1, syntactic r2 2 and 2 more); 1 value reaches its threshold, but not for certain "
+        "(whole interval, and p below .05 after Holm's correction)."
     )
     assert missing_trials([Evidence("positional", "-1", 0.5, 0.1, 0.9, 0.4, 0.6, 80, False)]) == ""

@@ -27,7 +27,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         sizes = sorted(set.intersection(*(set(counts) for counts in by_model)))
         for number, kind in enumerate(of):
             counts_of = [mean_interval([counts[size].get(kind, 0) for counts in by_model]) for size in sizes]
-            left = [Interval(*np.clip(interval, 0, of[kind]).tolist()) for interval in counts_of]
+            left = [Interval(value, max(low, 0.0), min(high, of[kind])) for value, low, high in counts_of]
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
             shares = [Interval(*(100 * end / of[kind] for end in interval)) for interval in left]
             band(plot, sizes, shares, label=kind, **style)
