@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from transformers import PreTrainedModel
 
 import headcount as hc
 from headcount.errors import NotExportable
-from headcount.exports.gguf.llama_cpp import loaded
+from headcount.exports.gguf.llama_cpp import load, loaded
 from tokens import byte_level_tokenizer, mixed_lines, sentencepiece_tokenizer, word_tokenizer
 
 SIZES = {
@@ -194,3 +196,21 @@ def test_a_vocabulary_larger_than_the_embedding_is_refused(tmp_path: Path) -> No
     with pytest.raises(NotExportable, match=r"The tokenizer has \d+ tokens, but the embedding has 300 rows"):
         hc.export(build("Llama", vocab_size=300), "gguf", tmp_path / "m.gguf", tokenizer=TOKENIZER)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal masks")
+def test_an_interruption_while_llama_cpp_starts_arrives_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that reached a thread of the server left the command waiting for ever, in one of a hundred tries."""
+    held: list[set[int]] = []
+
+    def server(params: Any) -> object:
+        held.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+        os.kill(os.getpid(), signal.SIGINT)
+        return object()
+
+    monkeypatch.setattr("xllamacpp.Server", server)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(KeyboardInterrupt):
+        load(Path("any.gguf"), context=8, threads=1)
+    assert {signal.SIGINT, signal.SIGTERM} <= held[0]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -102,6 +103,22 @@ class LlamaCpp:
 
 
 @contextmanager
+def _signals_held() -> Iterator[None]:
+    """Ctrl-C and SIGTERM arrive after the block, and never in threads that are started inside.
+
+    A signal that interrupts a thread of the server before it is ready leaves the constructor waiting for ever.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def loaded(path: Path, *, context: int) -> Iterator[LlamaCpp]:
     """Load a GGUF file on one thread and free its memory on exit."""
     llama_cpp = load(path, context=context, threads=1)
@@ -123,6 +140,7 @@ def load(path: Path, *, context: int, threads: int) -> LlamaCpp:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.verbosity, params.warmup = -1, False
     try:
-        return LlamaCpp(xllamacpp.Server(params))
+        with _signals_held():
+            return LlamaCpp(xllamacpp.Server(params))
     except RuntimeError as error:
         raise VerificationError(f"llama.cpp {xllamacpp.__version__} does not load {path.name}: {error}") from error
