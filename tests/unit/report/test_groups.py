@@ -42,6 +42,7 @@ def test_kinds_of_several_models_are_one_panel_with_their_mean() -> None:
     for key, value in mean.items():
         assert value == pytest.approx((first[key] + second[key]) / 2)
     assert any(row["low"] < row["kept"] < row["high"] for row in together.rows)
+    assert all(row["low"] >= 0 and row["high"] <= row["of"] for row in together.rows), "no more heads than there are"
 
 
 def test_layers_of_several_models_are_their_mean() -> None:
