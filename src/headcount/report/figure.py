@@ -79,9 +79,13 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def named(record: Record) -> str:
-    """A short name of the model of a record, or of those that are pooled in it, for titles and legends."""
-    return " + ".join(short_names(_models(record)).values()) or "model"
+def named(record: Record, records: Sequence[Record] = ()) -> str:
+    """A short name of the model of a record, or of those that are pooled in it, for titles and legends.
+
+    With the other `records` of a figure, as much of a path as tells their models apart.
+    """
+    names = short_names(model for other in (record, *records) for model in _models(other))
+    return " + ".join(names[model] for model in _models(record)) or "model"
 
 
 def _models(record: Record) -> Sequence[str]:

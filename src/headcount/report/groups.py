@@ -23,13 +23,13 @@ def _one_of_each_model(records: list[Record]) -> list[list[Record]]:
     return [records] if len(models) == len(records) else [[record] for record in records]
 
 
-def group_name(records: Sequence[Record]) -> str:
-    """The name of the model, or the common prefix of several names and their number."""
-    names = [named(record) for record in records]
+def group_name(group: Sequence[Record], records: Sequence[Record]) -> str:
+    """The name of the model, or the common prefix of several names and their number, told from other `records`."""
+    names = [named(record, records) for record in group]
     if len(names) == 1:
         return names[0]
     lowest, highest = min(names), max(names)
     length = next(
         (index for index, pair in enumerate(zip(lowest, highest, strict=False)) if len(set(pair)) > 1), len(lowest)
     )
-    return f"{lowest[:length].rstrip('-_. ')} ({len(names)} models)".strip()
+    return f"{lowest[:length].rstrip('-_./ ')} ({len(names)} models)".strip()

@@ -45,7 +45,7 @@ def study(model: Path, *, quick: bool) -> StudySettings:
     settings = StudySettings(
         model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", role_limit=1000, followed=60,
         random=3,
-        batches=(1, 16), lengths=(16,), repeats=5, gate_steps=200, tune_steps=140,
+        batches=(1, 16), lengths=(16,), gate_steps=200, tune_steps=140,
         all_kinds_keep=(8,), scratch_steps=700,
     )  # fmt: skip
     if not quick:
@@ -53,7 +53,7 @@ def study(model: Path, *, quick: bool) -> StudySettings:
     return replace(
         settings, source=Source("grammar", "dev", limit=50), train_limit=8000, followed=20, random=2, step=0.2,
         keep=(5,), ways=("l0", "random"),
-        gate_steps=40, tune_steps=60, repeats=3, all_kinds_ways=("l0",),
+        gate_steps=40, tune_steps=60, all_kinds_ways=("l0",),
     )  # fmt: skip
 
 

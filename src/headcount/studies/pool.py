@@ -39,7 +39,7 @@ def study_pool(
     The record also has the models that an earlier run pooled in this folder, as long as their folders are there.
     """
     models = [of_model.model for of_model in settings]
-    if len(set(models)) < len(models):
+    if len({_resolved(model) for model in models}) < len(models):
         raise UsageError(f"A model is listed twice: {', '.join(models)}. Give each model once.")
     if (out / "settings.json").is_file():
         raise UsageError(f"{out} already contains the study of a single model; give a new folder.")
@@ -57,6 +57,11 @@ def study_pool(
             except FolderInUse:
                 continue
         return _save_pool([*folders, *others], out)
+
+
+def _resolved(model: str) -> str:
+    """The same for all spellings of a folder, such as `model`, `model/` and `./model`; a hub id as it is."""
+    return str(Path(model).resolve()) if Path(model).exists() else model
 
 
 def _pooled_earlier(out: Path, folders: Sequence[Path]) -> list[Path]:

@@ -18,8 +18,15 @@ def on(data: str, record: Record) -> Record:
 
 def test_models_of_the_same_data_belong_together() -> None:
     records = [on("x", roles("a/m-0")), on("y", roles("a/n")), on("x", roles("a/m-1")), on("", roles("a/o"))]
-    assert [group_name(group) for group in grouped(records)] == ["m (2 models)", "n", "o"]
+    assert [group_name(group, records) for group in grouped(records)] == ["m (2 models)", "n", "o"]
     assert len(grouped([on("x", roles("a/m")), on("x", roles("a/m"))])) == 2, "a model beside itself"
+
+
+def test_panels_of_models_of_the_same_name_are_told_apart() -> None:
+    one, other = on("x", tradeoff("first/m")), on("y", tradeoff("second/m"))
+    for figure in ("tradeoff", "kept-by-kind", "kept-by-layer", "kept-roles"):
+        titles = [axes.get_title() or axes.get_title("left") for axes in draw(figure, [one, other]).canvas.axes]
+        assert [title.split(",")[0] for title in titles if title] == ["first/m", "second/m"], figure
 
 
 def test_kinds_of_several_models_are_one_panel_with_their_mean() -> None:

@@ -56,6 +56,16 @@ def test_every_point_stands_at_its_batch_size() -> None:
     assert points(plot) == {"small": [("1", 1.2), ("2", 1.21)], "tiny": [("16", 1.35), ("32", 1.51)]}
 
 
+def test_one_legend_names_every_model_and_the_caption_says_where_a_bar_is_missing() -> None:
+    drawing = draw("speed", [bench("a", "small"), bench("b", "tiny"), bench("b", "small")])
+    (legend,) = drawing.canvas.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["small", "tiny"]
+    assert "too few repeats" not in drawing.caption
+    few = bench("a", "small")
+    rows = [{**records.encode(row), "low": None, "high": None} for row in few.parts.rows]
+    assert "too few repeats" in draw("speed", [records.changed(few, rows=rows)]).caption
+
+
 def test_ratios_to_other_models_stand_in_panels_of_their_own() -> None:
     drawing = draw("speed", [bench("a", "small"), bench("b", "small"), bench("a", "tiny")])
     first, second = drawing.canvas.axes

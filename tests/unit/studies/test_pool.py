@@ -99,13 +99,12 @@ def test_other_models_join_those_that_are_pooled_already(study: list[str], tmp_p
 
 
 def test_wrong_pools_are_refused(study: list[str], tmp_path: Path) -> None:
-    settings = [
-        StudySettings.read({"model": "m", "source": {"data": "grammar"}}),
-        StudySettings.read({"model": "m", "source": {"data": "grammar"}}),
-    ]
-    with pytest.raises(UsageError, match="listed twice"):
-        study_pool("michel2019", settings, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    (tmp_path / "folder").mkdir()
+    for first, second in (("m", "m"), (f"{tmp_path}/folder", f"{tmp_path}/./folder/")):
+        settings = [StudySettings.read({"model": model, "source": {"data": "grammar"}}) for model in (first, second)]
+        with pytest.raises(UsageError, match="listed twice"):
+            study_pool("michel2019", settings, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
 
 
 def test_folders_have_the_names_of_models() -> None:

@@ -25,7 +25,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         colours = [kind_colour(kind) for kind in values]
         plot.hist(list(values.values()), bins=edges.tolist(), stacked=True, color=colours, label=list(values))
         plot.axvline(parts.value, color=INK, linestyle="--", linewidth=1, label="all heads")
-        plot.set(xlabel=f"{parts.metric} with one head masked", ylabel="heads", title=named(record))
+        plot.set(xlabel=f"{parts.metric} with one head masked", ylabel="heads", title=named(record, records))
         plot.legend(loc="upper left" if parts.higher_is_better else "upper right")
         rows += [
             {"model": record.signature.model, "head": name, "value": effect.value} for name, effect in effects.items()

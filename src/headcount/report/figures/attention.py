@@ -26,7 +26,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_yticks([y - 0.5 for y in range(1, len(queries))], minor=True)
         plot.grid(which="minor", color="#EDEDED", linewidth=0.5)
         plot.tick_params(which="minor", length=0)
-        plot.set_xlabel(f"{named(record)} {record.parts.head}")
+        plot.set_xlabel(f"{named(record, records)} {record.parts.head}")
         rows += [
             {"model": record.signature.model, "head": record.parts.head, "query": query, "key": key, "weight": weight}
             for query, row in zip(queries, weights, strict=True)

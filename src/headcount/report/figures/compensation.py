@@ -26,7 +26,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             rows += [row | picked(point, *STEP, "seconds") for point in points]
         if parts.at:
             plot.axvline(100 * parts.at.removed / parts.num_heads, color=GREY, linestyle=":", linewidth=1)
-        plot.set(xlabel="heads removed (%)", ylabel="excess loss of an example", title=named(record))
+        plot.set(xlabel="heads removed (%)", ylabel="excess loss of an example", title=named(record, records))
         plot.legend()
         clock.set_xscale("log")
         clock.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -25,7 +25,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             course.plot(steps, expected, color=ORANGE, label="expected")
         settled = [len(gates.means) * point.settled for point in gates.trace]
         course.plot(steps, settled, color=GREEN, linestyle=":", label="settled")
-        course.set(xlabel="step", ylabel="gates", title=named(record))
+        course.set(xlabel="step", ylabel="gates", title=named(record, records))
         course.legend()
         head_map(last, gates.means)
         last.set_title("mean of each gate at the end")

@@ -40,7 +40,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
     )
     rows: list[dict[str, Any]] = []
     for number, (record, kind, layers) in enumerate(panels):
-        title = f"{named(record)}, {kind}" if len(records) > 1 or len(_kinds(record)) > 1 else named(record)
+        name = named(record, records)
+        title = f"{name}, {kind}" if len(records) > 1 or len(_kinds(record)) > 1 else name
         measured = [measure for measure in maps if _values(record.parts, measure)]
         for measure in measured:
             axes = canvas.add_subplot(grid[number, maps.index(measure)])

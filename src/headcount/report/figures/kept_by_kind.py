@@ -31,7 +31,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
             shares = [Interval(*(100 * end / of[kind] for end in interval)) for interval in left]
             band(plot, sizes, shares, label=kind, **style)
-            row = {"model": group_name(group), "models": len(group), "way": way, "kind": kind, "of": of[kind]}
+            row = {"model": group_name(group, records), "models": len(group), "way": way, "kind": kind, "of": of[kind]}
             rows += [
                 {**row, "left": size, "kept": interval.value, "low": interval.low, "high": interval.high}
                 for size, interval in zip(sizes, left, strict=True)
@@ -39,7 +39,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_xticks(sizes, [str(size) for size in sizes])
         plot.set_xlim(max(sizes) + 1, min(sizes) - 1)
         plot.set(xlabel="heads left in all", ylabel="left of its kind (%)", ylim=(0, 105))
-        plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
+        plot.set_title(f"{group_name(group, records)}, {way_heading(group[0].parts, way)}")
         plot.legend()
     several = " Bands: 95% t-intervals over models, each the mean of its seeds." if len(groups) < len(records) else ""
     caption = f"Share of heads left of each kind, against the number of heads left in all.{several}"

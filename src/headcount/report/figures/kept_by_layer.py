@@ -31,9 +31,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
         way, by_site = shown_way(group[0].parts), group[0].parts.heads_by_site
         columns = _columns(group[0], way) if len(group) == 1 else _mean_columns(group, way)
         _table(plot, list(by_site), [("all", by_site), *((str(keep), counts) for keep, _, counts in columns)])
-        plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
+        plot.set_title(f"{group_name(group, records)}, {way_heading(group[0].parts, way)}")
         plot.set_xlabel("heads left, one column per model" if len(group) == 1 else "heads left, mean over models")
-        row = {"model": group_name(group), "models": len(group), "way": way}
+        row = {"model": group_name(group, records), "models": len(group), "way": way}
         rows += [
             {**row, "keep": keep, "seed": seed, "site": site, "left": counts.get(site, 0)}
             for keep, seed, counts in columns

@@ -35,7 +35,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         for index, (_, held) in enumerate(column):
             for height, head in enumerate(_ordered(held)):
                 _box(plot, index, height, held[head], roles_before[head] if index else None)
-        _frame(plot, record, [label for label, _ in column], tallest)
+        _frame(plot, record, named(record, records), [label for label, _ in column], tallest)
         rows += _rows(record)
     _legend(
         canvas,
@@ -130,7 +130,7 @@ def _strength(role: str) -> float:
     return 0.95 if role in PAPER_ROLES else 0.45 if role == "none" else 0.3
 
 
-def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> None:
+def _frame(plot: Axes, record: Record, name: str, labels: Sequence[str], tallest: int) -> None:
     plot.set_xlim(-0.6, len(labels) - 0.4)
     plot.set_ylim(0, tallest + 0.3)
     plot.set_xticks(range(len(labels)), labels)
@@ -141,7 +141,7 @@ def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> N
     kind = Head.parse(next(iter(record.parts.whole_roles))).kind
     plot.set(xlabel=f"{kind} heads left, one column per model", ylabel="heads")
     way, seed = _way(record)
-    title = f"{named(record)}, {record.parts.pruned} pruned by {way_heading(record.parts, way)}"
+    title = f"{name}, {record.parts.pruned} pruned by {way_heading(record.parts, way)}"
     seeds = {point.seed for point in record.parts.points}
     plot.set_title(title if len(seeds) == 1 else f"{title}, seed {seed}", loc="left")
 

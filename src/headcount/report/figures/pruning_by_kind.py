@@ -21,7 +21,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             band(plot, shares, line.points, color=kind_colour(kind), marker=MARKERS[number], label=kind)
             row = {"model": record.signature.model, "kind": kind}
             rows += [row | picked(point, *STEP) for point in line.points]
-        plot.set(xlabel="heads of the kind pruned (%)", ylabel=record.parts.metric, title=named(record))
+        plot.set(xlabel="heads of the kind pruned (%)", ylabel=record.parts.metric, title=named(record, records))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
     orders = each(record.parts.by_kind[0].order for record in records)
     caption = (

@@ -27,7 +27,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             plot.plot(_shares(random[0]), mean, color=GREY, marker="x", label=f"random, mean of {len(random)}")
         for number, line in enumerate(line for line in lines if line.order != "random"):
             band(plot, _shares(line), line.points, label=line.order, **line_style(number))
-        plot.set(xlabel="heads pruned (%)", ylabel=record.parts.metric, title=named(record))
+        plot.set(xlabel="heads pruned (%)", ylabel=record.parts.metric, title=named(record, records))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
         for line in lines:
             row = {"model": record.signature.model, "order": line.order, "seed": line.seed}

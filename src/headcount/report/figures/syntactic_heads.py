@@ -111,7 +111,8 @@ def _best(record: Record[RolesFound]) -> dict[str, Best]:
 
 def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
     """Names of the models, with the data if a name occurs twice."""
-    names = [group_name(group) for group in groups]
+    records = [record for group in groups for record in group]
+    names = [group_name(group, records) for group in groups]
     data = [str(group[0].signature.arguments.get("data", "")) for group in groups]
     return [name if names.count(name) == 1 else f"{name}, {what}" for name, what in zip(names, data, strict=True)]
 

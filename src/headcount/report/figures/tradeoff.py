@@ -42,7 +42,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
         all_sizes = sorted({point.keep for point in smaller(parts)})
         plot.set_xticks(all_sizes, [str(keep) for keep in all_sizes])
         plot.set_xlim(max(all_sizes) + 1, min(all_sizes) - 1)
-        plot.set(xlabel=f"heads left of {parts.gated}", ylabel=parts.metric, title=f"{named(record)}, {parts.pruned}")
+        title = f"{named(record, records)}, {parts.pruned}"
+        plot.set(xlabel=f"heads left of {parts.gated}", ylabel=parts.metric, title=title)
     shared_legend(canvas, axes, 3 * len(axes[:2]))
     shares = [f"{record.parts.distill:g}" for record in records if record.parts.distill is not None]
     weight = f"; distilled: the distillation loss (the whole model's predictions) has a weight of {_each(shares)}"
