@@ -18,8 +18,11 @@ def grouped(records: Sequence[Record], alike: Callable[[Record], Hashable] = lam
 
 
 def _one_of_each_model(records: list[Record]) -> list[list[Record]]:
-    """One group if every model occurs once, else one per record: a model is compared with itself, not averaged."""
-    models = {record.signature.model for record in records}
+    """One group if every model occurs once, else one per record: a model is compared with itself, not averaged.
+
+    Models are told apart by the hash of their weights: a copy of a model is no other model.
+    """
+    models = {record.signature.weights or record.signature.model.rstrip("/") for record in records}
     return [records] if len(models) == len(records) else [[record] for record in records]
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from headcount.heads import Head
 from headcount.record.result import Quality
 from headcount.record.results.ablate import Ablation, Effect
+from headcount.record.results.attention import AttentionMap
 from headcount.record.results.bench import Speed
 from headcount.record.results.curves import Curves
 from headcount.record.results.evaluate import Evaluation
+from headcount.record.results.examples import Examples
 from headcount.record.results.explore import Setup
 from headcount.record.results.inspect import Inspection
 from headcount.record.results.prune import Pruning
@@ -25,6 +27,7 @@ from headcount.report.subject import Subject
 from headcount.report.table import best_of, count, digits_for, listed, plural
 from headcount.report.terms import ROLE_WORDS
 
+_PARTIAL = (RolesFound, Examples, AttentionMap)  # may lack heads, as without targets those of a decoder
 _NAMED_HEADS = 3  # most heads that an answer names
 
 
@@ -65,6 +68,8 @@ def _model(subject: Subject, heads: Sequence[str]) -> str:
     architecture = (setup and setup.architecture) or (inspection and inspection.architecture)
     kind = f" is a {architecture} with" if architecture else " has"
     answer = f"{subject.label}{kind} {plural(len(heads), 'attention head')}{_layers(heads)}."
+    if not architecture and all(isinstance(record.parts, _PARTIAL) for record in subject.records):
+        answer = f"{plural(len(heads), 'attention head')} of {subject.label} were looked at{_layers(heads)}."
     parameters = _parameters(subject)
     if parameters:
         answer += f" It has {count(parameters)} parameters."

@@ -259,12 +259,16 @@ def _line(
     heads: list[str],
     of_all_kinds: bool,
 ) -> dict[str, Any]:
+    """Points of a line. `share`: of all heads, also where only one kind may go; as recorded if heads are not named."""
     line_points = []
+    total = len(points[0].get("heads") or ()) if points else 0
     for point in points:
         heads_left = set(point.get("heads") or ())
+        share = point["removed"] / total if total else point["share"]
         line_points.append(
             {
-                **{name: _number(point.get(name)) for name in ("removed", "share", "value", "low", "high")},
+                **{name: _number(point.get(name)) for name in ("removed", "value", "low", "high")},
+                "share": _number(share),
                 "mask": "".join("1" if head in heads_left else "0" for head in heads),
             }
         )

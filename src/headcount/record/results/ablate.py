@@ -78,6 +78,10 @@ class Ablation(Result):
         gaps = [abs(self.value + effect.difference - effect.value) for effect in self.one_out.values()]
         return max(gaps, default=0.0) > 1e-6 * max(1.0, abs(self.value))
 
+    def without(self, effect: Effect) -> float:
+        """The metric with the heads of an effect masked, on the examples of `value`, also if the effect has fewer."""
+        return self.value + effect.difference
+
     def harm(self, effect: Effect) -> float:
         """How much worse the model is without a head; positive is worse."""
         return -effect.difference if self.higher_is_better else effect.difference

@@ -27,9 +27,9 @@ class Epoch:
     value: float  # of the metric with all heads
     points: tuple[EpochStep, ...]
 
-    def kept_at(self, share: float) -> float:
-        """The share of its own score that remains with about this share of heads removed."""
-        return min(self.points, key=lambda point: abs(point.share - share)).kept_share
+    def nearest(self, share: float) -> EpochStep:
+        """The measured step whose share of removed heads is nearest to this one."""
+        return min(self.points, key=lambda point: abs(point.share - share))
 
 
 @dataclass(frozen=True)

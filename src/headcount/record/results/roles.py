@@ -136,7 +136,7 @@ class RolesFound(Result):
     paper: PaperNumbers
     sentences: int
     trees: int  # sentences that have one
-    skipped: Mapping[str, int]  # reason -> sentences
+    skipped: Mapping[str, int]  # reason -> sentences left out, or relations where the reason names these
     persons: Mapping[str, int]  # subjects by grammatical person: 1, 2, 3
     relevance: Mapping[str, float] | None = None  # from another record
     agreement: Mapping[str, Correlation] | None = None  # kind -> of relevance with confidence

@@ -20,7 +20,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         parts, effects = record.parts, record.parts.one_out
         values: dict[str, list[float]] = {}
         for name, effect in effects.items():
-            values.setdefault(Head.parse(name).kind, []).append(effect.value)
+            values.setdefault(Head.parse(name).kind, []).append(parts.without(effect))
         edges = np.histogram_bin_edges([value for group in values.values() for value in group], bins=20)
         colours = [kind_colour(kind) for kind in values]
         plot.hist(list(values.values()), bins=edges.tolist(), stacked=True, color=colours, label=list(values))
@@ -28,7 +28,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set(xlabel=f"{parts.metric} with one head masked", ylabel="heads", title=named(record, records))
         plot.legend(loc="upper left" if parts.higher_is_better else "upper right")
         rows += [
-            {"model": record.signature.model, "head": name, "value": effect.value} for name, effect in effects.items()
+            {"model": record.signature.model, "head": name, "value": parts.without(effect)}
+            for name, effect in effects.items()
         ]
     caption = (
         f"Distribution of {metrics(records)} over all models with one head masked; the dashed line is the whole model."

@@ -79,8 +79,9 @@ def _bar(rows: Sequence[Best]) -> _Bar:
         sign = "\u2713" if row.holds else f"n={row.trials}" if row.holds is None else ""
         return _Bar(Interval(row.value, row.low, row.high), row.baseline, sign)
     held = sum(bool(row.holds) for row in rows)
+    mean = mean_interval([row.value for row in rows])
     return _Bar(
-        mean_interval([row.value for row in rows]),
+        Interval(mean.value, max(0.0, mean.low), min(1.0, mean.high)) if not isnan(mean.low) else mean,
         sum(row.baseline for row in rows) / len(rows),
         f"\u2713{held}/{len(rows)}" if held else "",
     )

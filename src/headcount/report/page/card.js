@@ -36,7 +36,8 @@ function effectPart(subject, place) {
 
 function rolesPart(subject, place) {
   if (!subject.roles) return [];
-  const held = subject.roles[place] || [];
+  if (!lookedAt(subject, place)) return [make("h3", {}, "Roles"), make("p", {}, "This head was not looked at.")];
+  const held = subject.roles[place];
   const badges = held.map((one) => make("span", { class: "badge" }, [make("i", { style: `background:${data.roleColours[one.role] || "#999999"}` }), `${one.role} ${one.label}`]));
   const evidence = subject.evidence?.[place] || [];
   const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), one.low === null ? "" : `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), verdictOf(one)]);

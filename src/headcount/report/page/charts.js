@@ -75,11 +75,11 @@ function relationChart(subject, across, up, by) {
   const groups = new Map();
   subject.heads.forEach((head, place) => {
     if (across.values[place] === null || up.values[place] === null) return;
-    const group = by === "role" ? rolesOf(subject, place)[0] || "no role" : parsed(head).kind;
+    const group = by === "role" ? rolesOf(subject, place)[0] || (lookedAt(subject, place) ? "no role" : "not looked at") : parsed(head).kind;
     if (!groups.has(group)) groups.set(group, []);
     groups.get(group).push(place);
   });
-  const colours = by === "role" ? { ...data.roleColours, "no role": "#9A9A9A" } : data.kindColours;
+  const colours = by === "role" ? { ...data.roleColours, "no role": "#9A9A9A", "not looked at": "#D0D0D0" } : data.kindColours;
   const traces = [...groups].map(([group, places], number) => ({
     type: "scatter", mode: "markers", name: plain(group), customdata: places, text: places.map((place) => plain(described(subject, null, place)).replaceAll("\n", "<br>")),
     x: places.map((place) => across.values[place]), y: places.map((place) => up.values[place]), hovertemplate: "%{text}<br>%{x:.3g}, %{y:.3g}<extra></extra>",

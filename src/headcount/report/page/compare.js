@@ -45,31 +45,36 @@ function onOneScale(measures) {
   return measures.map((measure) => ({ ...measure, form: diverging ? "diverging" : measure.form }));
 }
 
+// Heads of both models, and where they have a value on both sides.
+function measuredInBoth(pair, hasValue) {
+  return inBoth(pair).filter(([, here, there]) => hasValue(0, here) && hasValue(1, there));
+}
+
 function inBoth([one, other]) {
   const places = new Map(other.heads.map((head, place) => [head, place]));
   return one.heads.map((head, place) => [head, place, places.get(head)]).filter(([, , there]) => there !== undefined);
 }
 
 function alike(pair, measures) {
-  const both = inBoth(pair);
+  const both = measuredInBoth(pair, (side, place) => measures[side].values[place] !== null);
   const r = rankCorrelation(both.map(([, here]) => measures[0].values[here]), both.map(([, , there]) => measures[1].values[there]));
-  if (!both.length) return "They have no heads in common.";
+  if (!both.length) return "They have no measured heads in common.";
   const tenth = Math.max(1, Math.round(both.length / 10));
-  const first = (measure, side) => new Set([...both].filter((row) => measure.values[row[side]] !== null).sort((a, b) => worth(measure, b[side]) - worth(measure, a[side])).slice(0, tenth).map(([head]) => head));
+  const first = (measure, side) => new Set([...both].sort((a, b) => worth(measure, b[side]) - worth(measure, a[side])).slice(0, tenth).map(([head]) => head));
   const [ours, theirs] = [first(measures[0], 1), first(measures[1], 2)];
   const same = [...ours].filter((head) => theirs.has(head)).length;
   return `Of the ${tenth} heads that come first on the left, ${same} come first on the right${r === null ? "" : `; over ${both.length} heads in common Spearman's r is ${short(r)}`}.`;
 }
 
 function sameRoles(pair) {
-  const both = inBoth(pair), roles = (subject, place) => rolesOf(subject, place).sort().join();
+  const both = measuredInBoth(pair, (side, place) => lookedAt(pair[side], place)), roles = (subject, place) => rolesOf(subject, place).sort().join();
   const same = both.filter(([, here, there]) => roles(pair[0], here) === roles(pair[1], there)).length;
   return `${same} of ${both.length} heads in common hold the same roles on both sides.`;
 }
 
 function differences(pair, measures) {
   const both = inBoth(pair), numbers = Boolean(measures[0].values);
-  const value = (at, place) => (numbers ? measures[at].values[place] : rolesOf(pair[at], place).join(", "));
+  const value = (at, place) => (numbers ? measures[at].values[place] : lookedAt(pair[at], place) ? rolesOf(pair[at], place).join(", ") : "not looked at");
   const rows = both.map(([head, here, there]) => {
     const [a, b] = [value(0, here), value(1, there)];
     return numbers ? [head, a, b, a === null || b === null ? null : b - a] : [head, a, b];

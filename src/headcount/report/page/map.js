@@ -25,6 +25,7 @@ const letters = (() => {  // one letter per role, told apart without colour
   return taken;
 })();
 const rolesOf = (subject, place) => [...new Set((subject.roles?.[place] || []).map((one) => one.role))];
+const lookedAt = (subject, place) => Boolean(subject.roles?.[place]);  // a treebank has no targets: no decoder heads
 const roleMeasure = { label: "role", form: "roles" };
 const measuresOf = (subject) => [...(subject.roles ? [roleMeasure] : []), ...subject.measures];
 const hasBoth = (subject) => Boolean(subject.roles && subject.measures.length);  // roles and numbers: two maps side by side
@@ -35,7 +36,7 @@ function described(subject, measure, place) {
   const name = subject.heads[place], held = subject.roles?.[place] || [];
   const said = held.map((one) => `${one.role} ${one.label}`).join(", ");
   const value = measure && measure.values ? `${measure.label}: ${short(measure.values[place], measure.form === "diverging")}` : "";
-  return [name, value, subject.roles ? `role: ${said || "none found"}` : ""].filter(Boolean).join("\n");
+  return [name, value, subject.roles ? `role: ${said || (lookedAt(subject, place) ? "none found" : "not looked at")}` : ""].filter(Boolean).join("\n");
 }
 
 // Draw a map that is not the first on the page: a large one when the browser has time for it.
@@ -93,8 +94,9 @@ const at = (cell, x, y) => Object.assign(cell, { at: [x, y] });  // its place in
 
 function shadeOf(subject, place, { measure, mask }, colour) {
   if (mask) return mask[place] === "1" ? data.kindColours[parsed(subject.heads[place]).kind] || "#0072B2" : themed("none");
-  return measure.form === "roles" ? data.roleColours[rolesOf(subject, place)[0]] || themed("none") : colour(measure.values[place]);
+  return measure.form === "roles" ? data.roleColours[rolesOf(subject, place)[0]] || withoutRole(subject, place) : colour(measure.values[place]);
 }
+const withoutRole = (subject, place) => (lookedAt(subject, place) ? themed("none") : "transparent");
 
 function cellOf(subject, place, x, y, side, options, colour) {
   const { measure, mask } = options, inner = Math.max(1, side - (side > 14 ? 2 : 1));
@@ -110,7 +112,7 @@ function cellOf(subject, place, x, y, side, options, colour) {
     if (mask[place] !== "1") cell.append(draw("path", { d: `M${inner * .3} ${inner * .3}L${inner * .7} ${inner * .7}M${inner * .7} ${inner * .3}L${inner * .3} ${inner * .7}`, stroke: "currentColor", "stroke-opacity": .45, "stroke-width": Math.max(.6, inner / 18) }));
   } else if (measure.form === "roles") {
     const held = rolesOf(subject, place);
-    if (!held.length) paint(0, inner, themed("none"));
+    if (!held.length) paint(0, inner, withoutRole(subject, place));
     held.slice(0, 3).forEach((role, at, some) => {
       const height = inner / some.length, shade = data.roleColours[role];
       paint(at * height, height, shade);
@@ -150,6 +152,7 @@ function legend(picture, subject, { measure, mask, range }, colour, y, width) {
       if (count) entry(data.roleColours[role], `${role} ${count}`, letters[role]);
     }
     entry(themed("none"), "no role found");
+    if (subject.heads.some((_, place) => !lookedAt(subject, place))) entry("transparent", "empty: not looked at");
   } else {
     const [least, most] = range || extent(measure.values);
     const stops = measure.form === "diverging" ? [-1, 0, 1].map((side) => side * Math.max(Math.abs(least), Math.abs(most))) : [least, (least + most) / 2, most];

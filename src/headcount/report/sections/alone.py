@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation, BestAlone
 from headcount.report.measured import too_few
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 
@@ -41,9 +42,9 @@ def _tables(labelled: Labelled) -> list[Table]:
         digits_for(effect.difference) for _, record in labelled for effect in record.parts.all_but_one.values()
     )
     columns = headings("layer", "best head")
-    held_out = all(record.parts.alone_held_out for _, record in labelled)
-    tested = not any(record.parts.distance for _, record in labelled)  # a distance is never 0
-    for data in ("held out" if held_out else "same data", "second data")[: 1 + has_second]:
+    first = labelled[0][1].parts
+    tested = not first.distance  # a distance is never 0
+    for data in ("held out" if first.alone_held_out else "same data", "second data")[: 1 + has_second]:
         columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval")]
         columns += [Column("corrected p", 4)] if tested else []
 
@@ -59,7 +60,11 @@ def _tables(labelled: Labelled) -> list[Table]:
             for site, effect in (record.parts.all_but_one or {}).items()
         ]
 
-    return [table_of("The best head of each layer alone", labelled, columns, rows)]
+    return [table_of(f"The best head of each layer alone: change of {first.metric}", labelled, columns, rows)]
+
+
+def _alike(record: Record[Ablation]) -> Hashable:
+    return metric_of(record), record.parts.alone_held_out, record.parts.distance
 
 
 def _printed(record: Record[Ablation]) -> list[Printed]:
@@ -83,6 +88,7 @@ SECTION = Section(
         "measures the same head elsewhere."
     ),
     tables=_tables,
+    alike=_alike,
     printed=_printed,
     without="heads were not left alone (--no-alone)",
 )

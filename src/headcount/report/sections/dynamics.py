@@ -10,6 +10,8 @@ from headcount.record.results.dynamics import Dynamics
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table
 
+_PAPER_SHARE = 0.4  # of heads, which the paper names; the nearest step that was measured is shown
+
 
 def _percent(share: float) -> str:
     return "an unknown share" if isnan(share) else f"{100 * share:.0f}%"
@@ -17,9 +19,11 @@ def _percent(share: float) -> str:
 
 def _answer(record: Record[Dynamics]) -> str:
     early, late = record.parts.by_epoch[0], record.parts.by_epoch[-1]
+    first, last = early.nearest(_PAPER_SHARE), late.nearest(_PAPER_SHARE)
     return (
-        f"With 40% of the heads masked, the model of epoch {early.epoch:g} keeps {_percent(early.kept_at(0.4))} of "
-        f"its own {record.parts.metric}, that of epoch {late.epoch:g} {_percent(late.kept_at(0.4))}."
+        f"With {first.share:.0%} of the heads masked, the model of epoch {early.epoch:g} keeps "
+        f"{_percent(first.kept_share)} of its own {record.parts.metric}, that of epoch {late.epoch:g} "
+        f"{_percent(last.kept_share)}."
     )
 
 
@@ -47,11 +51,14 @@ def _printed(record: Record[Dynamics]) -> list[Printed]:
     epochs = record.parts.by_epoch
     values = ", ".join(f"{epoch.epoch:g}: {epoch.value:.1f}" for epoch in epochs)
     late = [epoch for epoch in epochs if epoch.epoch >= 10]
-    shares = ", ".join(f"{_percent(epoch.kept_at(0.4))} at epoch {epoch.epoch:g}" for epoch in late) or None
+    steps = {epoch.epoch: epoch.nearest(_PAPER_SHARE) for epoch in late}
+    shares = ", ".join(
+        f"{_percent(step.kept_share)} with {step.share:.0%} at epoch {epoch:g}" for epoch, step in steps.items()
+    )
     paper = "1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9 BLEU"
     return [
         Printed("unpruned score by epoch", paper, f"{values} {record.parts.metric}"),
-        Printed("kept with 40% pruned, from epoch 10 on", "85 to 90%", shares),
+        Printed("kept with 40% pruned, from epoch 10 on", "85 to 90%", shares or None),
     ]
 
 

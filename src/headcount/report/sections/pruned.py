@@ -112,7 +112,8 @@ def _curve_table(curve: Sequence[Step], metric: str, stage: str) -> Table:
     )  # fmt: skip
     rows = [
         [
-            point.removed, 100 * point.share, point.value, interval(point, digits),
+            point.removed, 100 * point.removed / max(1, sum(curve[0].kept_by_kind.values())), point.value,
+            interval(point, digits),
             *(point.kept_by_kind[kind] for kind in kinds),
         ]
         for point in curve

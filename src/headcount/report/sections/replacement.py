@@ -6,7 +6,7 @@ from math import isnan
 
 from headcount.record import Record
 from headcount.record.results.replacement import Replacements
-from headcount.report.section import Labelled, Section, table_of
+from headcount.report.section import Labelled, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, headings, interval
 
 
@@ -45,7 +45,13 @@ def _tables(labelled: Labelled) -> list[Table]:
     ]
     return [
         table_of("How the replacements rank the heads", labelled, ranks, agreement),
-        table_of("Each head replaced alone", labelled, columns, changes, ranked=True),
+        table_of(
+            f"Each head replaced alone: change of {labelled[0][1].parts.metric}",
+            labelled,
+            columns,
+            changes,
+            ranked=True,
+        ),
     ]
 
 
@@ -59,4 +65,5 @@ SECTION = Section(
     answer=_answer,
     method="Every head is replaced alone: by zero, by its mean output, by its output on another example of the batch.",
     tables=_tables,
+    alike=metric_of,
 )

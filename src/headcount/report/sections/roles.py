@@ -55,9 +55,9 @@ def _by_role(labelled: Labelled) -> Table:
     columns = headings("role", "heads", "clearest head", "what", Column("value, %", 0), Column("baseline, %", 0))
     skipped = Counter[str]()
     for _, record in labelled:
-        skipped.update(record.parts.skipped)
+        skipped |= Counter(record.parts.skipped)  # the same corpus, read for several models, counts once
     left_out = ", ".join(f"{count} ({reason})" for reason, count in skipped.items())
-    note = f"Sentences skipped: {left_out}." if left_out else ""
+    note = f"Left out: {left_out}." if left_out else ""
     return table_of("Heads by role", labelled, columns, rows, note=note)
 
 

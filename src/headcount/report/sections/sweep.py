@@ -22,6 +22,12 @@ def _after(point: SweepPoint) -> Quality | None:
     return point.quality.after or point.quality.cut
 
 
+def _metric(record: Record[Sweep]) -> str:
+    """The metric of the models, if quality was measured."""
+    qualities = (_after(point) for point in record.parts.sweep.values())
+    return next((quality.metric for quality in qualities if quality), "quality")
+
+
 def _answer(record: Record[Sweep]) -> str:
     points = [point for _, point in _points(record.parts)]
     before = points[0].quality.before
@@ -31,7 +37,7 @@ def _answer(record: Record[Sweep]) -> str:
         if (after := _after(point))
     ]
     start = f"{before.value:.{digits_for(before.value)}f} with all heads, " if before else ""
-    return f"Learned by {record.parts.method}: quality is {start}{', '.join(sentences)} heads."
+    return f"Learned by {record.parts.method}: {_metric(record)} is {start}{', '.join(sentences)} heads."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -43,8 +49,8 @@ def _tables(labelled: Labelled) -> list[Table]:
             interval(after, 3), point.settled,
         ]  # fmt: skip
 
-    columns = headings("penalty", "heads left", "by kind", Column("before tuning", 3))
-    columns += [Column("quality", 3), Column("95% interval")]
+    columns = headings("penalty", "heads left", "by kind", Column("before fine-tuning", 3))
+    columns += [Column(_metric(labelled[0][1]), 3), Column("95% interval")]
     columns.append(Column("gates settled", 2))
     title = "One model for each factor of the penalty"
     return [table_of(title, labelled, columns, lambda record: [row(*item) for item in _points(record.parts)])]
@@ -75,6 +81,7 @@ SECTION = Section(
     answer=_answer,
     method="Every head gets a gate, trained with the model under a penalty for open gates; closed heads are removed.",
     tables=_tables,
+    alike=_metric,
     printed=_printed,
     when=lambda record: bool(record.parts.sweep),
     without="other processes are still working on its first models",
