@@ -233,7 +233,7 @@ def test_heads_that_were_not_looked_at_have_no_verdict(opened: Any) -> None:
         for record in (made.curves(SITES, model), made.roles(made.even(2, 4, ("encoder",)), model))
     ]
     browser = opened("encoder-roles", some)
-    assert "empty: not looked at" in legend(browser, "#role-map")[0]
+    assert "not looked at" in legend(browser, "#role-map")[0]
     browser.choose("#compare-measure", "role")
     assert browser.text("#compare-answer").startswith("8 of 8 heads in common")
     browser.choose("#compare-measure", "confidence")
