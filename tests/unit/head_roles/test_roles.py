@@ -15,6 +15,7 @@ from transformers import M2M100Config, M2M100ForConditionalGeneration
 import headcount as hc
 import zoo
 from behaviour import hooks, identical, outputs, weights
+from headcount.corpora.alignment import pieces
 from headcount.corpora.conllu import read_conllu
 from headcount.corpora.sentences import Sentences, read_sentences
 from headcount.corpora.tree import Tree
@@ -22,7 +23,7 @@ from headcount.errors import CorpusError, UnknownName, UsageError
 from headcount.head_roles.role import roles as members
 from headcount.probes.positions import special_ids
 from planted import tokenizer, trees
-from tokens import m2m_100
+from tokens import m2m_100, sentences, word_tokenizer
 
 
 def model() -> Any:
@@ -219,3 +220,18 @@ def test_languages_of_m2m_100_are_special(tmp_path: Path) -> None:
     (near,) = [item for item in found["cross.0.0"] if item.label == "diagonal"]
     assert near.trials == tokens
     assert special_ids(translator, many) >= {many.get_lang_id("en"), many.get_lang_id("de")}
+
+
+def test_an_unknown_token_that_marks_the_ends_is_special() -> None:
+    """OPT's </s> is unknown token, start and end at once, and stands before every text."""
+    opt, texts = zoo.build("opt", "eager"), sentences(12)
+    one, other = word_tokenizer(framed=True), word_tokenizer(framed=True)
+    other.unk_token = other.eos_token
+    assert special_ids(opt, other) == special_ids(opt, one)
+    assert pieces(other, texts[0]) == pieces(one, texts[0])
+    found = [hc.roles(opt, texts, tokenizer=marks, resamples=20) for marks in (one, other)]
+    values = [[(item.label, item.trials, item.value) for item in one["decoder.0.0"]] for one in found]
+    assert values[0] == values[1]
+    assert found[0].left_out == found[1].left_out
+    tasks = [hc.task("language-modelling", texts=texts, tokenizer=marks) for marks in (one, other)]
+    assert hc.score("confidence", opt, tasks[0]) == hc.score("confidence", opt, tasks[1])
