@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import betainc
 from transformers import M2M100Config, M2M100ForConditionalGeneration
 
 import headcount as hc
@@ -235,3 +236,20 @@ def test_an_unknown_token_that_marks_the_ends_is_special() -> None:
     assert found[0].left_out == found[1].left_out
     tasks = [hc.task("language-modelling", texts=texts, tokenizer=marks) for marks in (one, other)]
     assert hc.score("confidence", opt, tasks[0]) == hc.score("confidence", opt, tasks[1])
+
+
+def test_runs_of_a_shared_layer_are_no_further_sentences() -> None:
+    """ALBERT runs one layer three times; p is that of the sentences, and relations are those of the text."""
+    chosen, marks = short(20), tokenizer()
+    albert, bert = (
+        hc.roles(zoo.build(name, "eager"), chosen, tokenizer=marks, resamples=20, common=10)
+        for name in ("albert", "bert")
+    )
+    assert albert.relative == bert.relative
+    for one, other in zip(albert["encoder.0.0"], bert["encoder.0.0"], strict=True):
+        assert (one.label, one.trials, one.baseline) == (other.label, other.trials, pytest.approx(other.baseline))
+    (itself,) = [one for one in albert["encoder.0.0"] if one.label == "itself"]
+    lengths = [len(marks(tree.text, add_special_tokens=False)["input_ids"]) for tree in chosen]
+    count = sum(lengths) ** 2 / sum(length**2 for length in lengths)
+    hits = itself.value * count
+    assert itself.p == pytest.approx(betainc(hits, count - hits + 1, itself.threshold))
