@@ -368,7 +368,7 @@ def _asked(view: View) -> Tensor:
 
 def _without_words(batch: Batch) -> Batch:
     """The same sentences without trees and punctuation, which belong to the source."""
-    return Batch([replace(row, words=[], arcs=[]) for row in batch.rows])
+    return Batch([replace(row, words=[], arcs=[], punctuation=[False] * len(row.target)) for row in batch.rows])
 
 
 def _relative(tally: Tally) -> dict[str, dict[int, int]]:

@@ -253,3 +253,11 @@ def test_runs_of_a_shared_layer_are_no_further_sentences() -> None:
     count = sum(lengths) ** 2 / sum(length**2 for length in lengths)
     hits = itself.value * count
     assert itself.p == pytest.approx(betainc(hits, count - hits + 1, itself.threshold))
+
+
+def test_a_decoder_does_not_read_the_punctuation_of_the_source() -> None:
+    """Source and target have equally many tokens; only the source has marks."""
+    translator = zoo.build("marian", "eager")
+    found = hc.roles(translator, ["a , b c ."] * 8, targets=["a b c d e"] * 8, tokenizer=tokenizer(), resamples=20)
+    assert "punctuation" in {one.label for one in found["encoder.0.0"]}
+    assert "punctuation" not in {one.label for one in found["decoder.0.0"]}
