@@ -261,3 +261,8 @@ def test_a_decoder_does_not_read_the_punctuation_of_the_source() -> None:
     found = hc.roles(translator, ["a , b c ."] * 8, targets=["a b c d e"] * 8, tokenizer=tokenizer(), resamples=20)
     assert "punctuation" in {one.label for one in found["encoder.0.0"]}
     assert "punctuation" not in {one.label for one in found["decoder.0.0"]}
+
+
+def test_more_translations_than_sentences_are_refused() -> None:
+    with pytest.raises(CorpusError, match="more translations than the 2 sentences"):
+        hc.roles(zoo.build("marian", "eager"), ["the dog", "the man"], targets=["a"] * 3, tokenizer=tokenizer())
