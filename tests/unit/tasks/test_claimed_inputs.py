@@ -40,7 +40,7 @@ def test_how_a_model_was_loaded_is_no_part_of_its_configuration(tmp_path: Path) 
 
 
 def test_other_rules_of_generation_are_another_configuration_of_written_texts(tmp_path: Path) -> None:
-    """They change what a model writes, and no loss. Rules that follow from the configuration add nothing to its hash."""
+    """They change texts, and no loss. Rules that follow from the configuration do not change its hash."""
     model, other = zoo.build("marian"), zoo.build("marian")
     other.generation_config.suppress_tokens = [5, 6]
     assert config_hash(model, writes=True) == config_hash(model) == config_hash(other)
