@@ -229,7 +229,7 @@ class Measurement:
         for site, runs in self._runs.items():
             self._add(site, runs)
 
-    def _add(self, site: Site, runs: Sequence[Tensor]) -> None:
+    def _add(self, site: Site, runs: list[Tensor]) -> None:
         """Add the hits of a site, the mean over its runs: a trial is one of the text, however often the site runs.
 
         ALBERT's only site runs in every layer. Its runs on a sentence depend on each other: they are no sentences.
