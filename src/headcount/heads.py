@@ -178,16 +178,17 @@ class HeadGrid(Mapping[Head, Any]):
         return pd.DataFrame(columns, index=pd.Index([str(head) for head in self.heads], name="head"))
 
     def to_json(self) -> str:
-        """The grid as strict JSON: the type of the values, then head name -> value. Infinity and NaN are text.
+        """The grid as strict JSON: the type of the values, then head name -> value.
 
-        Tuples are written as {"tuple": [...]}, and infinity or NaN within a value as {"float": "nan"}.
+        In a grid of numbers, infinity and NaN are text. In one of other values they are written as {"float": "nan"},
+        and tuples as {"tuple": [...]}.
 
         Raises:
             UsageError: If a value is of another type than JSON has, such as the evidence for roles.
         """
         values = {}
         for head, value in self._pairs():
-            values[str(head)] = _plain(value)
+            values[str(head)] = _plain(value, self._values.dtype.name)
             try:
                 json.dumps(values[str(head)], allow_nan=False)
             except (TypeError, ValueError) as error:
@@ -293,9 +294,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _plain(value: object) -> Any:
-    """A value as JSON has it."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else _tagged(value)
+def _plain(value: object, dtype: str) -> Any:
+    """A value of a grid of this type as JSON has it. Only among numbers is text known to be one."""
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if dtype.startswith("float") and infinite else _tagged(value)
 
 
 def _tagged(value: object) -> Any:

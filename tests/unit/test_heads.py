@@ -83,6 +83,7 @@ def test_rank_one_is_highest_ties_share_nan_last() -> None:
         ([1], {}, None),
         ((1, 2.5), (), [(0.1, "a"), {"b": (None,)}]),
         ((math.nan, math.inf), [-math.inf], 1),
+        (None, math.nan, -math.inf, 1.5, "nan"),
     ],
 )
 def test_json_round_trip_keeps_values_and_types(values: tuple[object, ...]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from headcount.corpora.special_tokens import special_tokens, unknown_word
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
@@ -23,8 +25,8 @@ def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
 
     Fast tokenizers return the spans; for others (SentencePiece models) the pieces are searched in the text in order.
     """
-    unknown = getattr(tokenizer, "unk_token_id", None)  # replaces a word: not special, whatever the tokenizer says
     if getattr(tokenizer, "is_fast", False):
+        unknown = unknown_word(tokenizer)  # some tokenizers mark it as special
         encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
         rows = zip(encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
         spans = [
@@ -35,7 +37,7 @@ def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
     inner = tokenizer.convert_tokens_to_ids(spelled)
     ids = tokenizer.build_inputs_with_special_tokens(inner)
     before = next(start for start in range(len(ids) + 1) if ids[start : start + len(inner)] == inner)
-    special = set(tokenizer.all_special_ids) - {unknown}
+    special = special_tokens(tokenizer)
     spans = [None if token in special else span for token, span in zip(inner, _sought(spelled, text), strict=True)]
     # The language that M2M-100 writes before a text is not among its special tokens.
     return Pieces(ids, [None] * before + spans + [None] * (len(ids) - before - len(inner)))

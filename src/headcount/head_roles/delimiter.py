@@ -23,16 +23,14 @@ class Delimiter(TargetRole):
         first_BK = tokens_BK & (places_K == first_B[:, None])
         own_BQ = view.offsets_QK == 0 if view.kind == "self" else torch.zeros_like(view.offsets_QK, dtype=torch.bool)
         not_itself_BQ = ~(own_BQ & first_BK[:, None]).any(-1)  # the first token attending to itself is no evidence
-        among = asking(view, [first_BK, _punctuation(view)], [not_itself_BQ, torch.ones_like(not_itself_BQ)])
+        among = asking(view, [first_BK, view.batch.punctuation_BT], [not_itself_BQ, torch.ones_like(not_itself_BQ)])
         before_BS, after_BS = (part & view.specials[1] for part in _sides(view, first_B))
         trials, chance, sees = [], [], []
         for here_BS in (before_BS, after_BS):
-            seen_BQS = here_BS[:, None].expand(-1, view.asking_BQ.shape[1], -1)
-            if view.causal:
-                seen_BQS = seen_BQS & (view.specials[0][:, None] <= torch.arange(view.asking_BQ.shape[1])[:, None])
+            seen_BQS = here_BS[:, None] & view.seen_specials_BQS
             counted_BQ = view.queries.tokens_BT & (view.choices_BQ > 0) & seen_BQS.any(-1)
             trials.append(counted_BQ.sum(-1))
-            every_BQ = view.choices_BQ + view.specials[1].sum(-1, keepdim=True)
+            every_BQ = view.choices_BQ + view.seen_specials_BQS.sum(-1)
             chance.append((counted_BQ * seen_BQS.sum(-1) / every_BQ.clamp_min(1)).sum(-1))
             sees.append((here_BS, counted_BQ))
         return Trials(
@@ -57,11 +55,6 @@ def _sides(view: View, first_B: Tensor) -> tuple[Tensor, Tensor]:
     """Special tokens before the first token, and after it."""
     before_BS = view.specials[0] < first_B[:, None]
     return before_BS, ~before_BS
-
-
-def _punctuation(view: View) -> Tensor:
-    marks = view.batch.punctuation_BT
-    return marks if marks.shape == view.keys.ids_BT.shape else torch.zeros_like(view.keys.tokens_BT)
 
 
 def _above(left: Tensor, other: Tensor) -> Tensor:

@@ -110,6 +110,8 @@ def windows(
         if len(waiting) == WINDOW:
             yield read, waiting
             waiting = []
+    if other is not None and next(other, None) is not None:
+        raise CorpusError(f"There are more translations than the {read} sentences; give one translation per sentence.")
     if waiting:
         yield read, waiting
 

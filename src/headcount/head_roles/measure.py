@@ -181,6 +181,7 @@ class _Shown:
     trials: dict[str, Trials | None]  # by role
     trials_BL: np.ndarray
     chance_BL: np.ndarray
+    offsets: dict[int, np.ndarray]  # trials by offset, by the first column of their role
 
 
 class Measurement:
@@ -209,12 +210,13 @@ class Measurement:
         self._resampling = resampling
         self._tallies: dict[tuple[str, int], Tally] = {}
         self._shown: dict[str, _Shown] = {}
+        self._runs: dict[Site, list[Tensor]] = {}  # hits [B, H, L] of each run in the current batch
         self._counts_RB = np.zeros(0)
         self.sentences = 0
 
     def run(self, batch: Batch) -> None:
         self.sentences += len(batch.rows)
-        self._shown = {}
+        self._shown, self._runs = {}, {}
         self._batch = batch
         self._counts_RB = self._resampling.counts(batch.numbers)
         device = input_device(self._model)
@@ -224,6 +226,21 @@ class Measurement:
         if self._both and batch.has_targets:
             inputs["decoder_input_ids"] = self._read_BT(batch)
         self._inner(batch)(**{name: value.to(device) for name, value in inputs.items()}, **self._no_cache(batch))
+        for site, runs in self._runs.items():
+            self._add(site, runs)
+
+    def _add(self, site: Site, runs: list[Tensor]) -> None:
+        """Add the hits of a site, the mean over its runs: a trial is one of the text, however often the site runs.
+
+        ALBERT's only site runs in every layer. Its runs on a sentence depend on each other: they are no sentences.
+        """
+        shown, columns = self._shown[site.kind], self._columns[_group(site.kind)]
+        if site.key not in self._tallies:
+            self._tallies[site.key] = Tally(columns, site.num_heads, self._resampling.resamples)
+        hits_BHL = torch.stack(runs).mean(0).numpy()
+        self._tallies[site.key].add(
+            hits_BHL, shown.trials_BL, shown.chance_BL, shown.offsets, self._counts_RB, self._batch.numbers
+        )
 
     def _inner(self, batch: Batch) -> Any:
         """The module to run: without the output head, and without the decoder if there are no targets."""
@@ -238,45 +255,41 @@ class Measurement:
     def see(self, site: Site, attention_BHQK: Tensor) -> None:
         if site.kind not in _KINDS:
             return
-        kind = "cross" if site.kind == "cross" else "self"
+        kind = _group(site.kind)
         if site.kind not in self._shown:
             self._shown[site.kind] = self._show(site.kind)
         views = self._shown[site.kind]
         sight = Sight(views.view, attention_BHQK)
-        if site.key not in self._tallies:
-            self._tallies[site.key] = Tally(self._columns[kind], site.num_heads, self._resampling.resamples)
         hits_BHL = torch.zeros(*attention_BHQK.shape[:2], len(self._columns[kind]) + 2)
-        start, offsets = 0, {}
+        start = 0
         for name, role in self._roles[kind].items():
             trials, width = views.trials[name], len(role.labels(self._reading))
             if trials is not None:
                 hits_BHL[..., start : start + width] = role.hits(trials, sight)
-                if trials.offsets_2LO is not None:
-                    offsets[start] = trials.offsets_2LO
             start += width
         asked_BQ = _asked(views.view)
         hits_BHL[..., start] = (sight.confidence_BHQ * asked_BQ[:, None]).sum(-1)
         hits_BHL[..., start + 1] = (sight.special_BHQS.sum(-1) * asked_BQ[:, None]).sum(-1)
         check_finite(self._original, hits_BHL, f"attention weights at {site.name}")
-        self._tallies[site.key].add(
-            hits_BHL.numpy(), views.trials_BL, views.chance_BL, offsets, self._counts_RB, self._batch.numbers
-        )
+        self._runs.setdefault(site, []).append(hits_BHL)
 
     def _show(self, kind: str) -> _Shown:
         """Compute trials and chance of a kind once for all its sites."""
         view = self._view(kind)
-        group = "cross" if kind == "cross" else "self"
+        group = _group(kind)
         width = len(self._columns[group]) + 2
         trials_BL, chance_BL = torch.zeros(len(self._batch.rows), width), torch.zeros(len(self._batch.rows), width)
-        views, start = {}, 0
+        views, offsets, start = {}, {}, 0
         for name, role in self._roles[group].items():
             views[name] = trials = role.trials(view)
             stop = start + len(role.labels(self._reading))
             if trials is not None:
                 trials_BL[:, start:stop], chance_BL[:, start:stop] = trials.trials_BL, trials.chance_BL
+                if trials.offsets_2LO is not None:
+                    offsets[start] = trials.offsets_2LO
             start = stop
         trials_BL[:, start:] = _asked(view).sum(-1)[:, None]
-        return _Shown(view, views, trials_BL.numpy(), chance_BL.numpy())
+        return _Shown(view, views, trials_BL.numpy(), chance_BL.numpy(), offsets)
 
     def _view(self, kind: str) -> View:
         batch = self._batch
@@ -303,8 +316,7 @@ class Measurement:
     def evidence(self) -> dict[tuple[str, int], list[list[HalvedEvidence]]]:
         """The evidence of each head of each site that ran, with verdicts corrected for all of them."""
         by_site = {
-            key: tally.evidence(self._roles["cross" if key[0] == "cross" else "self"], self._reading)
-            for key, tally in self._tallies.items()
+            key: tally.evidence(self._roles[_group(key[0])], self._reading) for key, tally in self._tallies.items()
         }
         verdicts = iter(decided([evidence for heads in by_site.values() for head in heads for evidence in head]))
         return {key: [[next(verdicts) for _ in head] for head in heads] for key, heads in by_site.items()}
@@ -332,6 +344,11 @@ class Measurement:
         return grid
 
 
+def _group(kind: str) -> str:
+    """The attention that roles are defined for, of a kind of site."""
+    return "cross" if kind == "cross" else "self"
+
+
 def _of(roles: Mapping[str, Role], kind: str) -> dict[str, Role]:
     return {name: role for name, role in roles.items() if kind in role.kinds}
 
@@ -351,7 +368,7 @@ def _asked(view: View) -> Tensor:
 
 def _without_words(batch: Batch) -> Batch:
     """The same sentences without trees and punctuation, which belong to the source."""
-    return Batch([replace(row, words=[], arcs=[]) for row in batch.rows])
+    return Batch([replace(row, words=[], arcs=[], punctuation=[False] * len(row.target)) for row in batch.rows])
 
 
 def _relative(tally: Tally) -> dict[str, dict[int, int]]:

@@ -1,6 +1,6 @@
 """View and Sight: the queries and keys of one batch, and the maxima of the heads of one site.
 
-Shapes: B batch, H heads of a site, Q queries, K keys, U units (words).
+Shapes: B batch, H heads of a site, Q queries, K keys, S special tokens, U units (words).
 """
 
 from __future__ import annotations
@@ -58,6 +58,14 @@ class View:
     @cached_property
     def specials(self) -> tuple[Tensor, Tensor]:
         return few_places(self.keys.special_BT)
+
+    @cached_property
+    def seen_specials_BQS(self) -> Tensor:
+        """Special tokens that a query can attend to: no later ones if attention is causal."""
+        places_BS, there_BS = self.specials
+        queries = self.queries.ids_BT.shape[1]
+        seen_BQS = there_BS[:, None].expand(-1, queries, -1)
+        return seen_BQS & (places_BS[:, None] <= torch.arange(queries)[:, None]) if self.causal else seen_BQS
 
 
 class Sight:

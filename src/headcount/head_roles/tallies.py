@@ -14,7 +14,7 @@ import torch
 from headcount.head_roles.evidence import MIN_TRIALS, HalvedEvidence
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import FURTHEST, Role
-from headcount.statistics import Interval, RatioSums, percentile_interval
+from headcount.statistics import Interval, RatioSums, percentile_intervals
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,8 @@ class Tally:
         sentences_L = sums.sentences[0]
         with np.errstate(invalid="ignore", divide="ignore"):
             drawn_RHL = self.drawn_hits_RHL / self.drawn_trials_RL[:, None]
-        ends = [
-            percentile_interval(drawn_RHL[..., label], units=sentences) for label, sentences in enumerate(sentences_L)
-        ]
-        low_HL, high_HL = (np.stack(rows, axis=1) for rows in zip(*ends, strict=True))
-        return sums.value, *without_misses(sums.value, *sums.widen(low_HL, high_HL), sentences_L, self._least_L)
+        ends = percentile_intervals(drawn_RHL, units=sentences_L)
+        return sums.value, *without_misses(sums.value, *sums.widen(*ends), sentences_L, self._least_L)
 
     def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[HalvedEvidence]]:
         """The evidence of each head, with verdicts not corrected yet. Labels without trials are left out."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+from headcount.corpora.special_tokens import special_tokens
 from headcount.hooks import config_of, is_encoder_decoder
 from headcount.probes.padding import before_padding
 from headcount.sites.site import Site
@@ -46,13 +47,9 @@ class Positions:
 
 
 def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = None) -> set[int]:
-    """Ids of special tokens, from the tokenizer or the config. The unknown token replaces a word and is not special.
-
-    The languages of M2M-100 are special, though its tokenizer does not list them.
-    """
+    """Ids of special tokens, from the tokenizer or the config."""
     if tokenizer is not None:
-        languages = getattr(tokenizer, "lang_token_to_id", {}).values()
-        return {int(token) for token in (*tokenizer.all_special_ids, *languages)} - {tokenizer.unk_token_id}
+        return special_tokens(tokenizer)
     config = config_of(model)
     ids = [getattr(config, name, None) for name in _IDS]
     flat = [token for value in ids for token in (value if isinstance(value, list) else [value])]

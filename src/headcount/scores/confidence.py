@@ -27,7 +27,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.statistics import RatioSums, Resampling, percentile_interval
+from headcount.statistics import RatioSums, Resampling, percentile_intervals
 from headcount.tasks.batch import Batch, rows_of
 from headcount.tasks.task import Task
 
@@ -109,7 +109,7 @@ class _Sums:
             raise UsageError("No sentence has a token besides specials: there is nothing to measure confidence on.")
         with np.errstate(invalid="ignore", divide="ignore"):
             left_out_H = self._special / queries_H
-            ends = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1], units=self._seen)
+            ends = percentile_intervals(self._drawn[:, 0] / self._drawn[:, 1], units=self._ratios.count)
         low_H, high_H = (np.clip(end_H, 0.0, 1.0) for end_H in self._ratios.widen(*ends))
         grids = [HeadGrid(list(zip(self._heads, map(float, row), strict=True))) for row in (low_H, high_H, left_out_H)]
         confidences = Confidence(

@@ -33,7 +33,7 @@ def shelf(folder: Path | None, model: nn.Module, task: Task, work: Mapping[str, 
     """The shelf for unfinished work of this process with a model on a task; None without a folder."""
     if folder is None:
         return None
-    settings = {**work, "config": config_hash(model), "task": dict(task.identity)}
+    settings = {**work, "config": config_hash(model, writes=task.writes), "task": dict(task.identity)}
     if task.tokenizer is not None:
         settings["tokens"] = token_hash(task)
     return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", settings)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor, nn
+from transformers import GenerationConfig, PreTrainedConfig
 
 from headcount.hooks import config_of, configured_module
 from headcount.sites.devices import stored
@@ -27,12 +28,28 @@ def weight_hash(model: nn.Module) -> str:
         return hashlib.sha256(b"".join(hashes)).hexdigest()[:40]
 
 
-def config_hash(model: nn.Module) -> str:
-    """A hash of the configuration: activations or norms may differ where the weights are the same."""
+def config_hash(model: nn.Module, *, writes: bool = False) -> str:
+    """A hash of the configuration: activations or norms may differ where the weights are the same.
+
+    writes: whether texts are measured that the model generates. Its rules of generation are then in the hash, unless
+    they are those that follow from the configuration.
+    """
     config = config_of(model)
     if config is None or not hasattr(config, "to_dict"):
         return ""
-    return hashlib.sha256(json.dumps(_described(config.to_dict()), sort_keys=True).encode()).hexdigest()[:40]
+    described = _described(config.to_dict())
+    rules = _generation(model, config) if writes else None
+    decisive = described if rules is None else [described, rules]
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:40]
+
+
+def _generation(model: nn.Module, config: PreTrainedConfig) -> object:
+    """The rules of generation of a model; None if it has none, or those that follow from its configuration."""
+    settings = getattr(configured_module(model), "generation_config", None)
+    if not isinstance(settings, GenerationConfig):
+        return None
+    rules, usual = (_described(one.to_dict()) for one in (settings, GenerationConfig.from_model_config(config)))
+    return None if rules == usual else rules
 
 
 def _described(value: object) -> object:

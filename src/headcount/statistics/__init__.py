@@ -8,6 +8,7 @@ from headcount.statistics.bootstrap import bootstrap_sums as bootstrap_sums
 from headcount.statistics.bootstrap import counted as counted
 from headcount.statistics.bootstrap import paired_bootstrap as paired_bootstrap
 from headcount.statistics.bootstrap import percentile_interval as percentile_interval
+from headcount.statistics.bootstrap import percentile_intervals as percentile_intervals
 from headcount.statistics.bootstrap import resamples_for as resamples_for
 from headcount.statistics.correlation import NORMAL as NORMAL
 from headcount.statistics.correlation import Correlation as Correlation

@@ -156,3 +156,10 @@ def percentile_interval(drawn: ArrayLike, *, units: float) -> tuple[np.ndarray, 
         if len(column):
             low[index], high[index] = np.percentile(column, [tail, 100 - tail])
     return low, high
+
+
+def percentile_intervals(drawn: np.ndarray, *, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for [resamples, ..., columns], where every column has its own number of units."""
+    ends = [percentile_interval(drawn[..., column], units=count) for column, count in enumerate(units)]
+    low, high = (np.stack(columns, axis=-1) for columns in zip(*ends, strict=True))
+    return low, high

@@ -76,7 +76,7 @@ def _fine_tune(
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
         journal.claim(run.work, "start.json", {"weights": weight_hash(model), "tokens": token_hash(train)})
-        journal.claim(run.work, "configuration.json", {"configuration": config_hash(model)})
+        journal.claim(run.work, "configuration.json", {"configuration": config_hash(model, writes=dev.writes)})
     accelerator.wait_for_everyone()
     before = dev.held_out(model) if accelerator.is_main_process else {}
 

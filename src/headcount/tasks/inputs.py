@@ -20,4 +20,5 @@ FILES = (_TOKENS, _CONFIGURATION)
 def claim_inputs(folder: Path, model: nn.Module, task: Task | None) -> None:
     """Write the hashes of tokenizer and configuration, or raise if the work in the folder was begun with others."""
     journal.claim(folder, _TOKENS, {"tokens": token_hash(task)})
-    journal.claim(folder, _CONFIGURATION, {"configuration": config_hash(model)})
+    writes = task is not None and task.writes
+    journal.claim(folder, _CONFIGURATION, {"configuration": config_hash(model, writes=writes)})

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import betainc
 from transformers import M2M100Config, M2M100ForConditionalGeneration
 
 import headcount as hc
 import zoo
 from behaviour import hooks, identical, outputs, weights
+from headcount.corpora.alignment import pieces
 from headcount.corpora.conllu import read_conllu
 from headcount.corpora.sentences import Sentences, read_sentences
 from headcount.corpora.tree import Tree
@@ -22,7 +24,7 @@ from headcount.errors import CorpusError, UnknownName, UsageError
 from headcount.head_roles.role import roles as members
 from headcount.probes.positions import special_ids
 from planted import tokenizer, trees
-from tokens import m2m_100
+from tokens import m2m_100, sentences, word_tokenizer
 
 
 def model() -> Any:
@@ -219,3 +221,48 @@ def test_languages_of_m2m_100_are_special(tmp_path: Path) -> None:
     (near,) = [item for item in found["cross.0.0"] if item.label == "diagonal"]
     assert near.trials == tokens
     assert special_ids(translator, many) >= {many.get_lang_id("en"), many.get_lang_id("de")}
+
+
+def test_an_unknown_token_that_marks_the_ends_is_special() -> None:
+    """OPT's </s> is unknown token, start and end at once, and stands before every text."""
+    opt, texts = zoo.build("opt", "eager"), sentences(12)
+    one, other = word_tokenizer(framed=True), word_tokenizer(framed=True)
+    other.unk_token = other.eos_token
+    assert special_ids(opt, other) == special_ids(opt, one)
+    assert pieces(other, texts[0]) == pieces(one, texts[0])
+    found = [hc.roles(opt, texts, tokenizer=marks, resamples=20) for marks in (one, other)]
+    values = [[(item.label, item.trials, item.value) for item in one["decoder.0.0"]] for one in found]
+    assert values[0] == values[1]
+    assert found[0].left_out == found[1].left_out
+    tasks = [hc.task("language-modelling", texts=texts, tokenizer=marks) for marks in (one, other)]
+    assert hc.score("confidence", opt, tasks[0]) == hc.score("confidence", opt, tasks[1])
+
+
+def test_runs_of_a_shared_layer_are_no_further_sentences() -> None:
+    """ALBERT runs one layer three times; p is that of the sentences, and relations are those of the text."""
+    chosen, marks = short(20), tokenizer()
+    albert, bert = (
+        hc.roles(zoo.build(name, "eager"), chosen, tokenizer=marks, resamples=20, common=10)
+        for name in ("albert", "bert")
+    )
+    assert albert.relative == bert.relative
+    for one, other in zip(albert["encoder.0.0"], bert["encoder.0.0"], strict=True):
+        assert (one.label, one.trials, one.baseline) == (other.label, other.trials, pytest.approx(other.baseline))
+    (itself,) = [one for one in albert["encoder.0.0"] if one.label == "itself"]
+    lengths = [len(marks(tree.text, add_special_tokens=False)["input_ids"]) for tree in chosen]
+    count = sum(lengths) ** 2 / sum(length**2 for length in lengths)
+    hits = itself.value * count
+    assert itself.p == pytest.approx(betainc(hits, count - hits + 1, itself.threshold))
+
+
+def test_a_decoder_does_not_read_the_punctuation_of_the_source() -> None:
+    """Source and target have equally many tokens; only the source has marks."""
+    translator = zoo.build("marian", "eager")
+    found = hc.roles(translator, ["a , b c ."] * 8, targets=["a b c d e"] * 8, tokenizer=tokenizer(), resamples=20)
+    assert "punctuation" in {one.label for one in found["encoder.0.0"]}
+    assert "punctuation" not in {one.label for one in found["decoder.0.0"]}
+
+
+def test_more_translations_than_sentences_are_refused() -> None:
+    with pytest.raises(CorpusError, match="more translations than the 2 sentences"):
+        hc.roles(zoo.build("marian", "eager"), ["the dog", "the man"], targets=["a"] * 3, tokenizer=tokenizer())

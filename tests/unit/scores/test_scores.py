@@ -279,3 +279,19 @@ def test_texts_without_predictions_are_refused() -> None:
     assert any(value for _, value in hc.score("gradient", llama, task).items())
     with pytest.raises(UsageError, match="nothing to predict"):
         hc.score("gradient", llama, hc.task("language-modelling", texts=["a", "b"], tokenizer=tokenizer))
+
+
+@pytest.mark.filterwarnings("ignore:.*are the same as others")
+def test_empty_texts_are_no_sentences_of_confidence() -> None:
+    """Eight texts have the interval of eight, whatever the number of empty ones, and four have none."""
+    bert, texts, marks = zoo.build("bert"), sentences(8), word_tokenizer(framed=True)
+
+    def found(count: int, empty: int) -> Any:
+        labels = [0, 1] * ((count + empty) // 2)
+        data = hc.task("classification", texts=texts[:count] + [""] * empty, labels=labels, tokenizer=marks)
+        return hc.score("confidence", bert, data)
+
+    plain, padded = found(8, 0), found(8, 40)
+    for ends in ((plain.low, padded.low), (plain.high, padded.high)):
+        np.testing.assert_allclose(*(end.numbers() for end in ends), rtol=1e-5)
+    assert np.isnan(found(4, 40).low.numbers()).all()

@@ -10,6 +10,7 @@ import torch
 import headcount as hc
 import zoo
 from headcount.errors import UsageError
+from headcount.scores.pieces import shelf
 from headcount.sites.fingerprint import config_hash, weight_hash
 from headcount.tasks.inputs import claim_inputs
 from headcount.tasks.task import token_hash
@@ -36,6 +37,28 @@ def test_how_a_model_was_loaded_is_no_part_of_its_configuration(tmp_path: Path) 
     again = type(model).from_pretrained(tmp_path / "model", dtype=torch.float32, attn_implementation="eager")
     assert config_hash(model) == config_hash(again)
     assert config_hash(torch.nn.Linear(1, 1)) == ""
+
+
+def test_other_rules_of_generation_are_another_configuration_of_written_texts(tmp_path: Path) -> None:
+    """They change texts, and no loss. Rules that follow from the configuration do not change its hash."""
+    model, other = zoo.build("marian"), zoo.build("marian")
+    other.generation_config.suppress_tokens = [5, 6]
+    assert config_hash(model, writes=True) == config_hash(model) == config_hash(other)
+    assert config_hash(other, writes=True) != config_hash(other)
+    model.save_pretrained(tmp_path / "model")
+    again = type(model).from_pretrained(tmp_path / "model")
+    assert config_hash(again, writes=True) == config_hash(model, writes=True)
+    texts = sentences(8)
+    losses = hc.task("language-modelling", texts=texts, tokenizer=word_tokenizer())
+    written = hc.task("translation", source=texts, target=texts, tokenizer=word_tokenizer())
+    for task, folder in ((losses, tmp_path / "losses"), (written, tmp_path / "written")):
+        claim_inputs(folder, model, task)
+        shelf(folder, model, task, {})
+    claim_inputs(tmp_path / "losses", other, losses)
+    with pytest.raises(UsageError, match="begun with other settings"):
+        claim_inputs(tmp_path / "written", other, written)
+    with pytest.raises(UsageError, match="begun with other settings"):
+        shelf(tmp_path / "written", other, written, {})
 
 
 @pytest.mark.parametrize("name", ["language-modelling", "classification"])
