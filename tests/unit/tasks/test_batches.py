@@ -44,6 +44,9 @@ def test_rows_are_counted_by_most_tensors() -> None:
     assert rows_of({"scale": torch.tensor(1.0), "input_ids": ids}) == 3
     assert rows_of({"weight": torch.ones(2), "input_ids": ids, "labels": torch.zeros(3)}) == 3
     assert rows_of({"input_ids": ids[:1], "position_ids": places}) == 1
+    assert rows_of({"input_ids": ids[:1], "labels": torch.zeros(1), "class_weights": torch.ones(5)}) == 1
+    assert rows_of({"pixel_values": torch.zeros(40, 8), "attention_mask": ids, "input_ids": ids}) == 3, "patches"
+    assert rows_of({"input_ids": torch.zeros(5, 7), "pixel_values": ids, "labels": torch.zeros(3)}) == 3, "prompts"
     with pytest.raises(UsageError, match="one row per example, such as input_ids; it has scale"):
         rows_of({"scale": torch.tensor(1.0)})
 
@@ -78,6 +81,31 @@ def test_batches_that_begin_with_what_all_examples_share(bert: nn.Module, other:
     alone = hc.task.of([{"input_ids": ids} for ids in rows], nll=lambda model, batch: nll(model, batch | OTHERS[other]))
     found, expected = (hc.score(score, bert, task, **options).numbers() for task in (with_others, alone))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("score", ["ablation", "gradient", "fisher", "integrated-gradients", "shapley", "confidence"])
+def test_a_batch_of_one_example_beside_class_weights(bert: nn.Module, score: str) -> None:
+    weights = torch.tensor([1.0, 2.0, 0.5, 3.0, 1.0])
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        logits = model(input_ids=batch["input_ids"]).logits
+        return nn.functional.cross_entropy(logits, batch["labels"], weight=weights[:2], reduction="none")
+
+    options = {"permutations": 4} if score == "shapley" else {"steps": 2} if "integrated" in score else {}
+    rows = [torch.cat([IDS, IDS + 20]), IDS[:1] + 9]
+    batches = [{"input_ids": ids, "labels": torch.arange(len(ids)) % 2} for ids in rows]
+    given = [{**batch, "class_weights": weights} for batch in batches]
+    found, expected = (hc.score(score, bert, hc.task.of(task, nll=nll), **options) for task in (given, batches))
+    np.testing.assert_allclose(found.numbers(), expected.numbers(), rtol=1e-4, atol=1e-6)
+    if expected.low is not None:
+        np.testing.assert_allclose(found.low.numbers(), expected.low.numbers(), rtol=1e-4, atol=1e-6)
+
+
+def test_attention_of_other_rows_than_the_batch_is_refused(bert: nn.Module) -> None:
+    batch = {"ids": IDS[:1], "weight": torch.ones(5)}
+    task = hc.task.of([batch], nll=lambda model, batch: model(input_ids=batch["ids"]).logits.square().mean(1))
+    with pytest.raises(UsageError, match=r"encoder\.0 received 1 row.*batch has 5 examples"):
+        hc.score("confidence", bert, task)
 
 
 @pytest.mark.parametrize("score", ["ablation", "gradient"])
