@@ -139,7 +139,7 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
             gate = _gate(site, [variants[index] for index in places], rows)
             with _changed(model, memory, site, gate, len(places)):
                 statistics = task.measure(model, repeated(batch, len(places)))
-            measured[places] = statistics.reshape(len(places), rows, -1)
+            measured[places] = statistics.reshape(len(places), *base.shape)
             finished += len(places)
             done(finished)
     return {"base": base, "variants": measured}

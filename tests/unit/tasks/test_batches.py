@@ -124,3 +124,36 @@ def test_a_model_with_several_rows_for_an_example(score: str) -> None:
     singly = [{name: value[row : row + 1] for name, value in batch.items()} for row in range(3)]
     found, expected = (hc.score(score, model, hc.task.of(task, nll=nll)).numbers() for task in ([batch], singly))
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
+
+
+SCORES = ["ablation", "gradient", "fisher", "integrated-gradients", "attribution-patching", "shapley"]
+
+
+@pytest.mark.parametrize("layout", ["in turn", "in halves"])
+@pytest.mark.parametrize("score", SCORES)
+def test_one_loss_for_each_pair_of_rows(bert: nn.Module, score: str, layout: str) -> None:
+    """As a reward model has it: the same as pairs in a dimension of their own."""
+    pairs = [torch.randint(4, 60, (count, 2, 7), generator=torch.Generator().manual_seed(count)) for count in (4, 2)]
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        ids = batch["input_ids"]
+        if ids.dim() == 3:
+            reward_P2 = model(input_ids=ids.flatten(0, 1)).logits[:, 0].unflatten(0, (-1, 2))
+        else:
+            reward_R = model(input_ids=ids).logits[:, 0]
+            reward_P2 = reward_R.unflatten(0, (-1, 2)) if layout == "in turn" else reward_R.unflatten(0, (2, -1)).T
+        return -nn.functional.logsigmoid(20 * (reward_P2[:, 0] - reward_P2[:, 1]))
+
+    options = {"permutations": 4} if score == "shapley" else {"steps": 2} if "integrated" in score else {}
+    rows = [pair if layout == "in turn" else pair.transpose(0, 1) for pair in pairs]
+    batches = [{"input_ids": ids.flatten(0, 1)} for ids in rows]
+    apart = [{"input_ids": ids} for ids in pairs]
+    found, expected = (hc.score(score, bert, hc.task.of(given, nll=nll), **options) for given in (batches, apart))
+    np.testing.assert_allclose(found.numbers(), expected.numbers(), rtol=1e-3, atol=1e-5)
+
+
+def test_the_losses_of_tokens_are_no_examples(bert: nn.Module) -> None:
+    task = hc.task.of([{"input_ids": IDS}], nll=lambda model, batch: model(**batch).logits.sum() + torch.zeros(14))
+    for measured in (task.quality, lambda model: hc.score("gradient", model, task)):
+        with pytest.raises(UsageError, match="at most one loss per example; got 14 losses of a batch of 2"):
+            measured(bert)
