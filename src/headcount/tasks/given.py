@@ -58,8 +58,8 @@ class BatchTask(Task):
             )
         if has_rows(batch) and len(nll_B) > rows_of(batch):
             raise UsageError(
-                f"nll must return at most one loss per example; got {len(nll_B)} losses of a batch of {rows_of(batch)}. "
-                "Sum the losses of the tokens of an example, or give each example a row."
+                f"nll must return at most one loss per example; got {len(nll_B)} losses of a batch of "
+                f"{rows_of(batch)}. Sum the losses of the tokens of an example, or give each example a row."
             )
         return nll_B
 

@@ -133,7 +133,7 @@ class Task(ABC):
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B]: each example's negative log-likelihood, summed over its targets, without label smoothing."""
 
-    def losses(self, model: nn.Module, batch: Batch) -> int:  # noqa: ARG002
+    def losses(self, model: nn.Module, batch: Batch) -> int:
         """Number of losses of a batch: one for each example."""
         return rows_of(batch)
 
