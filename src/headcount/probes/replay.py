@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ class Memory:
     calls: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)  # of layers and attention modules, by path
     contexts: dict[SiteKey, Tensor] = field(default_factory=dict)  # inputs of the output projections
+    heights: set[int] = field(default_factory=set)  # numbers of rows of these inputs, over all runs
     starts: dict[SiteKey, str] = field(default_factory=dict)  # sites whose attention can start at their heads' outputs
     events: int = 0
 
@@ -72,6 +73,7 @@ def skipped(model: nn.Module, outputs: Mapping[str, Any]) -> Iterator[None]:
     with Hooks() as hooks:
         for layer, output in outputs.items():
             hooks.replace(model.get_submodule(layer), _returning(output))
+            hooks.change_output(model.get_submodule(layer), _returning(output))  # which the user's hooks have changed
         yield
 
 
@@ -81,7 +83,7 @@ def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
     memory, sites = Memory(rows), [site for site in locate(model) if site.num_heads]
     with watched(model, layers_of(sites), memory), Hooks() as hooks:
         for site in sites:
-            hooks.see_input(site.entry, partial(memory.contexts.__setitem__, site.key))
+            hooks.see_input(site.entry, partial(_see, memory, site.key))
             hooks.change_output(site.module, partial(memory.outputs.__setitem__, f"attention {site.name}"))
         yield memory
     for site in sites:
@@ -101,6 +103,18 @@ def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> It
         shortcut = _shortcut(memory, site, times)
         if shortcut is not None:
             hooks.replace(site.module, shortcut)
+        yield
+
+
+@contextmanager
+def replayed_most(model: nn.Module, memory: Memory) -> Iterator[None]:
+    """Inside the block, runs on the same batch skip every layer that some site's replay skips."""
+    once = [site for site in locate(model) if memory.calls.get(layer_of(site)) == 1]
+    last = max((memory.began[layer_of(site)] for site in once), default=0)
+    with ExitStack() as replays:
+        for site in once:
+            if memory.began[layer_of(site)] == last:
+                replays.enter_context(replayed(model, memory, site))
         yield
 
 
@@ -149,6 +163,11 @@ def _repeat(value: object, rows: int, times: int) -> Any:
     if isinstance(value, tuple | list):
         return type(value)(_repeat(item, rows, times) for item in value)
     return value
+
+
+def _see(memory: Memory, key: SiteKey, context: Tensor) -> None:
+    memory.contexts[key] = context
+    memory.heights.add(len(context))
 
 
 def _begin(memory: Memory, layer: str) -> None:

@@ -86,6 +86,13 @@ class _Sums:
         self._rows = np.zeros((3, rows_of(batch), len(self._heads)))
 
     def add(self, site: Site, attention_BHQK: Tensor) -> None:
+        rows, examples = len(attention_BHQK), self._rows.shape[1]
+        if rows != examples:
+            raise UsageError(
+                f"{site.name} received {rows} row{'s' if rows > 1 else ''}, but the batch has {examples} examples. "
+                "Confidence needs one row of the model per example, and batches that name their inputs as the model "
+                "does, such as input_ids."
+            )
         queries, keys = sides(self._model, site, self._batch, attention_BHQK.shape, self._specials)
         asked_BQ = queries.tokens_BT.to(attention_BHQK.device)
         tokens_BK, special_BK = (side.to(attention_BHQK.device) for side in (keys.tokens_BT, keys.special_BT))

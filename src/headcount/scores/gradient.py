@@ -80,9 +80,9 @@ def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.nd
 
 
 def signed_gradients(model: nn.Module, task: Task, batch: Batch, at_H: Tensor | None = None) -> np.ndarray:
-    """[B, H] gradients of each example's loss with respect to the heads' masks, at a mask (by default 1).
+    """[N, H] gradients of each loss with respect to the heads' masks, at a mask (by default 1).
 
-    By one backward pass, or by one for each example if its loss depends on the others or on several rows of the model.
+    By one backward pass, or by one for each loss if it depends on other examples or on several rows of the model.
     """
     at_H = torch.ones(len(locate(model).heads)) if at_H is None else at_H
     if not task.separate(model):
@@ -92,6 +92,8 @@ def signed_gradients(model: nn.Module, task: Task, batch: Batch, at_H: Tensor | 
         with masked(model, mask_BH):
             nll_B = task.nll(model, batch)
     except MaskError:  # the model has other rows than the batch, as for multiple choice
+        return _gradients_by_example(model, task, batch, at_H)
+    if len(nll_B) != len(mask_BH):  # a loss of several rows, as of a pair of answers
         return _gradients_by_example(model, task, batch, at_H)
     (gradient_BH,) = slopes_of(nll_B, [mask_BH])
     return gradient_BH.double().numpy()

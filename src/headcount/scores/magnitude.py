@@ -7,11 +7,13 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from headcount.errors import UsageError
 from headcount.record import Signature
 from headcount.scores.score import Scores, scores
 from headcount.sites.devices import stored_weight
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
+from headcount.sites.projection import wrapping
 from headcount.sites.site import Site
 from headcount.tasks.task import Task
 
@@ -26,6 +28,8 @@ def magnitude(model: nn.Module, task: Task | None = None, *, normalize: bool = F
 
 @torch.no_grad()
 def _norms(site: Site) -> np.ndarray:
+    if adapter := wrapping(site.output):
+        raise UsageError(f"The magnitude of {site.name} is not that of one weight: its output projection is {adapter}.")
     weight = stored_weight(site.output)
     columns_OHD = (weight.T if isinstance(site.output, Conv1D) else weight).double().unflatten(-1, (-1, site.head_dim))
     return columns_OHD.square().sum((0, 2)).sqrt().cpu().numpy()

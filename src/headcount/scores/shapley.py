@@ -24,7 +24,7 @@ from headcount.scores.score import Scores
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
-from headcount.tasks.batch import Batch, rows_of
+from headcount.tasks.batch import Batch
 from headcount.tasks.task import Task
 
 
@@ -53,12 +53,12 @@ def shapley(
     sites, batches = locate(model), list(task.batches())
     if not batches:
         raise UsageError(NO_BATCHES)
-    rows = np.array([rows_of(batch) for batch in batches], dtype=np.float64)
+    losses = np.array([task.losses(model, batch) for batch in batches], dtype=np.float64)
     seed_of_model = model_seed(weight_hash(model), seed)
 
     def contributed(number: int) -> Arrays:
         random = np.random.default_rng([seed_of_model, number])
-        chosen = int(random.choice(len(batches), p=rows / rows.sum()))
+        chosen = int(random.choice(len(batches), p=losses / losses.sum()))
         rises_BH = marginal(model, task, batches[chosen], random.permutation(len(sites.heads)), tolerance)
         mean_H = rises_BH.mean(0)
         apart = {"within": site_products(rises_BH - mean_H, sites), "degrees": np.array(len(rises_BH) - 1)}
@@ -71,7 +71,7 @@ def shapley(
         range(permutations), contributed, model, task, arguments, folder=folder, progress=progress, seed=seed,
         gradients=False,
     )  # fmt: skip
-    examples = 1 / float((np.square(sums["visits"] / permutations) / rows).sum())  # as many, if visited equally often
+    examples = 1 / float((np.square(sums["visits"] / permutations) / losses).sum())  # as many, if visited equally often
     return mean_scores(
         model, sums, signature, normalize=normalize, over=Sampled(_of_examples(sums, sites) / examples, examples)
     )

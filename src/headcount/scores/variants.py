@@ -21,7 +21,7 @@ from headcount.heads import Head
 from headcount.hooks import Hooks
 from headcount.journal import Shelf
 from headcount.probes.masks import masked, multiply
-from headcount.probes.replay import Memory, remembered, replayed
+from headcount.probes.replay import Memory, remembered, replayed, replayed_most
 from headcount.progress import Finer, Progress, silent
 from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
@@ -125,7 +125,9 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
     with remembered(model, rows_of(batch)) as memory:
         base = task.measure(model, batch)
     rows = memory.rows
-    fast = fast and all(len(context) == rows for context in memory.contexts.values())  # not for multiple choice
+    fast = fast and memory.heights <= {rows}  # not for multiple choice, nor for a loss that runs other rows too
+    tokens = _tokens(batch) if fast and task.separate(model) else _TOKENS  # else one variant at a time
+    fast = fast and _can_skip(model, task, batch, memory, base, min(2, _together(tokens)))
     measured = np.empty((len(variants), *base.shape))
     if not fast:
         for index, variant in enumerate(variants):
@@ -133,16 +135,29 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
                 measured[index] = task.measure(model, batch)
             done(index + 1)
     else:
-        tokens = _tokens(batch) if task.separate(model) else _TOKENS  # else one variant at a time
         finished = 0
         for site, places in _groups(model, variants, tokens):
             gate = _gate(site, [variants[index] for index in places], rows)
             with _changed(model, memory, site, gate, len(places)):
                 statistics = task.measure(model, repeated(batch, len(places)))
-            measured[places] = statistics.reshape(len(places), rows, -1)
+            measured[places] = statistics.reshape(len(places), *base.shape)
             finished += len(places)
             done(finished)
     return {"base": base, "variants": measured}
+
+
+def _can_skip(model: nn.Module, task: Task, batch: Batch, memory: Memory, base: np.ndarray, times: int) -> bool:
+    """Whether the task measures the same if layers do not run. A loss may read attention weights, or what hooks keep.
+
+    times: of the batch in the run before, which leaves other values in such hooks.
+    """
+    try:
+        with masked(model, locate(model).grid(0)):
+            task.measure(model, repeated(batch, times))
+        with replayed_most(model, memory):
+            return np.array_equal(task.measure(model, batch), base, equal_nan=True)
+    except Exception:  # noqa: BLE001  (a loss that misses what is inside a layer may fail in any way)
+        return False
 
 
 def _written(
@@ -244,11 +259,16 @@ def _changed(model: nn.Module, memory: Memory, site: Site, gate: Tensor, times: 
 
 def _groups(model: nn.Module, variants: Sequence[Variant], tokens: int) -> Iterator[tuple[Site, list[int]]]:
     """Indices of variants of the same site that run together. tokens: of the batch."""
-    sites, together = locate(model), max(1, _TOKENS // max(1, tokens))
+    sites, together = locate(model), _together(tokens)
     for key in dict.fromkeys(variant.site for variant in variants):
         places = [index for index, variant in enumerate(variants) if variant.site == key]
         for start in range(0, len(places), together):
             yield sites[key], places[start : start + together]
+
+
+def _together(tokens: int) -> int:
+    """Number of variants in one batch. tokens: of the batch of one."""
+    return max(1, _TOKENS // max(1, tokens))
 
 
 def _tokens(batch: Batch) -> int:

@@ -16,6 +16,12 @@ def width_out(projection: nn.Module) -> int:
     return int(projection.nf) if isinstance(projection, Conv1D) else int(projection.out_features)  # type: ignore[arg-type]
 
 
+def wrapping(projection: nn.Module) -> str:
+    """Reason why a projection computes with more than its weight, with advice; empty if it does not."""
+    wrapped = hasattr(projection, "base_layer")
+    return "wrapped by an adapter (PEFT): call model.merge_and_unload() first" if wrapped else ""
+
+
 def relative(model: nn.Module, path: str, name: str) -> nn.Module:
     """The module called `name` as seen from the module at `path`; a leading `..` means its parent."""
     return model.get_submodule(relative_path(path, name))

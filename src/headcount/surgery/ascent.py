@@ -32,7 +32,7 @@ from headcount.sites.site import Site, SiteKey
 from headcount.surgery.compensations.compensation import Calibration, columns
 from headcount.surgery.compensations.moments import Moments
 from headcount.surgery.spill import ROOM, Spill
-from headcount.tasks.batch import Batch
+from headcount.tasks.batch import Batch, has_rows, rows_of
 from headcount.tasks.task import Task
 
 HELD_OUT = 5  # every fifth example is held out, or the last of fewer, to choose the strength of the ridge on
@@ -213,7 +213,8 @@ def masked_projection(projection: Projection, columns_K: Tensor) -> Projection:
 
 
 def _examples(batch: Batch) -> int:
-    return next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
+    """Number of examples of a batch; one without tensors counts as one."""
+    return rows_of(batch) if has_rows(batch) else 1
 
 
 def _held_out_every(task: Task) -> int:

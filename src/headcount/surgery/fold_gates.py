@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from headcount.heads import Head
 from headcount.probes.gates import Gates
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
+from headcount.surgery.plan import not_plain
 
 
 def fold_gates(model: nn.Module, gates: Gates) -> None:
@@ -41,25 +42,57 @@ def fold_open_gates(model: nn.Module, gates: Gates) -> None:
 def check_foldable(model: nn.Module, gates: Gates) -> None:
     """Raise if soft gates cannot be multiplied into the weights."""
     gated_sites = {head.site for head in gates.heads}
-    for site in locate(model):
-        if gates.soft and site.key in gated_sites:
-            _check(site)
+    gated = [site for site in locate(model) if gates.soft and site.key in gated_sites]
+    for site in gated:
+        _check(site)
+    for first, *others in _by_weight(gated):
+        if others:
+            raise _differ(first, others[0])
 
 
 def _multiply(model: nn.Module, values: Mapping[Head, float]) -> None:
     """Multiply heads by these values in the output projections; others and those with 1 do not change."""
-    changed = [site for site in locate(model) if any(values.get(head, 1.0) != 1 for head in site.head_names())]
+    factors = {site.key: [values.get(head, 1.0) for head in site.head_names()] for site in locate(model)}
+    changed = []
+    for first, *others in _by_weight(locate(model)):
+        for site in (first, *others):
+            if any(factor != 1 for factor in factors[site.key]):
+                _check(site)
+            if factors[site.key] != factors[first.key]:
+                raise _differ(first, site)
+        if any(factor != 1 for factor in factors[first.key]):
+            changed.append(first)
     for site in changed:
-        _check(site)
-    for site in changed:
-        scale = torch.tensor([values.get(head, 1.0) for head in site.head_names()])
+        scale = torch.tensor(factors[site.key])
         scale = scale.repeat_interleave(site.head_dim).to(site.output.weight)  # type: ignore[arg-type]
         with torch.no_grad():
             weight: Any = site.output.weight
             weight.mul_(scale[:, None] if isinstance(site.output, Conv1D) else scale)
 
 
+def _by_weight(sites: Iterable[Site]) -> list[list[Site]]:
+    """The sites with heads, those with the same weight of the output projection together."""
+    groups: dict[int, list[Site]] = {}
+    for site in sites:
+        if site.num_heads:
+            weight = getattr(site.output, "weight", None)
+            groups.setdefault(id(weight if isinstance(weight, nn.Parameter) else site.output), []).append(site)
+    return list(groups.values())
+
+
+def _differ(site: Site, other: Site) -> UsageError:
+    return UsageError(
+        f"The gates of {site.name} and {other.name} cannot be folded into their weights: both have the same output "
+        "projection, and gates of their own. Run the model inside hc.gated(model, gates=gates)."
+    )
+
+
 def _check(site: Site) -> None:
+    problem = not_plain(site.output)
+    if problem:
+        raise UsageError(
+            f"The gates of {site.name} cannot be folded into its weights: its output projection is {problem}."
+        )
     if site.entry is not site.output:
         raise UsageError(
             f"The gates of {site.name} cannot be folded into its weights: its heads are normalised together before the "

@@ -13,7 +13,7 @@ from transformers.pytorch_utils import Conv1D
 from headcount.errors import MaskError, NotRemovable
 from headcount.heads import HeadGrid
 from headcount.probes.masks import align
-from headcount.sites.projection import relative_path
+from headcount.sites.projection import relative_path, wrapping
 from headcount.sites.site import Site, Sites
 
 
@@ -88,7 +88,7 @@ def obstacle(model: nn.Module, site: Site) -> str:
         return "its key/value heads are shared in a way headcount does not know"
     for name in (*site.attention.projections, site.attention.output):
         path = relative_path(site.path, name)
-        problem = _not_plain(model.get_submodule(path))
+        problem = not_plain(model.get_submodule(path))
         if problem:
             return f"{path} is {problem}"
     return ""
@@ -97,12 +97,12 @@ def obstacle(model: nn.Module, site: Site) -> str:
 _DEQUANTISE = "load the model unquantised, or call model.dequantize() first"
 
 
-def _not_plain(projection: nn.Module) -> str:
-    """Reason why a projection's weight cannot be sliced; empty if it can."""
+def not_plain(projection: nn.Module) -> str:
+    """Reason why a projection's weight cannot be changed, with advice; empty if it can."""
     if hasattr(projection, "_hf_hook"):
         return "moved between devices by accelerate: load the model without device_map first"
-    if hasattr(projection, "base_layer"):
-        return "wrapped by an adapter (PEFT): call model.merge_and_unload() first"
+    if adapter := wrapping(projection):
+        return adapter
     weight = getattr(projection, "weight", None)
     of_transformers = type(projection).__module__.startswith(
         "transformers.models."

@@ -15,6 +15,8 @@ from headcount.errors import UsageError
 
 Batch = Mapping[str, Any]
 
+_BY_EXAMPLE = ("input_ids", "inputs_embeds", "pixel_values", "input_features", "input_values", "labels")
+
 
 class Batches(Iterator[Batch]):
     """The data of a task, built lazily, with a known number of batches for progress bars."""
@@ -58,15 +60,23 @@ def named_tensors(batch: Any) -> dict[str, Tensor]:
 
 
 def rows_of(batch: Batch) -> int:
-    """Number of examples in a batch: the length that most of its tensors have.
+    """Number of examples in a batch: the length that most inputs of models and labels have, or else most tensors.
 
-    Tensors of one row among longer ones, such as positions [1, T], are for all examples; of equals the first counts.
+    Of equals the first counts. Without an input of a known name, tensors of one row among longer ones, such as
+    positions [1, T], are for all examples.
     """
-    lengths = [len(value) for value in batch.values() if isinstance(value, Tensor) and value.dim()]
+    lengths = {name: len(value) for name, value in named_tensors(batch).items() if value.dim()}
     if not lengths:
         names = ", ".join(map(str, batch)) or "nothing"
         raise UsageError(f"A batch needs a tensor with one row per example, such as input_ids; it has {names}.")
-    return Counter([length for length in lengths if length > 1] or lengths).most_common(1)[0][0]
+    counted = [lengths[name] for name in _BY_EXAMPLE if name in lengths]
+    counted = counted or [length for length in lengths.values() if length > 1] or [1]
+    return Counter(counted).most_common(1)[0][0]
+
+
+def has_rows(batch: Batch) -> bool:
+    """Whether a batch has a tensor with rows. One of texts that the loss tokenises has none."""
+    return any(value.dim() for value in named_tensors(batch).values())
 
 
 def by_example(batch: Batch) -> list[str]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.record import Signature
 from headcount.sites.running import evaluating
-from headcount.tasks.batch import Batch, Batches, by_example, fingerprint, named_tensors, repeated
+from headcount.tasks.batch import Batch, Batches, by_example, fingerprint, has_rows, named_tensors, repeated, rows_of
 from headcount.tasks.quality import Quality
 from headcount.tasks.soundness import loss_tolerance
 from headcount.tasks.task import Task, measured
@@ -49,13 +49,24 @@ class BatchTask(Task):
         return batch
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
+        """[N]: the loss of each example, or fewer, such as one of each pair of rows."""
         nll_B = self._nll(model, batch)
         if nll_B.dim() != 1:
             raise UsageError(
                 f"nll must return the loss of each example, a tensor [batch]; got shape {list(nll_B.shape)}. "
                 "Use reduction='none' and sum over targets."
             )
+        if has_rows(batch) and len(nll_B) > rows_of(batch):
+            raise UsageError(
+                f"nll must return at most one loss per example; got {len(nll_B)} losses of a batch of "
+                f"{rows_of(batch)}. Sum the losses of the tokens of an example, or give each example a row."
+            )
         return nll_B
+
+    def losses(self, model: nn.Module, batch: Batch) -> int:
+        """Only the loss function knows: it may give one for each pair of rows."""
+        with evaluating(model):
+            return len(self.nll(model, batch))
 
     def separate(self, model: nn.Module) -> bool:
         if self._separate is None:

@@ -20,7 +20,7 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
-from headcount.tasks.batch import Batch, fingerprint
+from headcount.tasks.batch import Batch, fingerprint, rows_of
 from headcount.tasks.quality import Evaluation, Quality
 from headcount.tasks.soundness import check_losses
 
@@ -132,6 +132,10 @@ class Task(ABC):
     @abstractmethod
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B]: each example's negative log-likelihood, summed over its targets, without label smoothing."""
+
+    def losses(self, model: nn.Module, batch: Batch) -> int:
+        """Number of losses of a batch: one for each example."""
+        return rows_of(batch)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """A scalar to train on: per prediction, or per example if the task says nothing of predictions."""

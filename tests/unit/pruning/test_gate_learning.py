@@ -27,7 +27,7 @@ from headcount.pruning.folder import prune_in_folder, sweep
 from headcount.pruning.gate_learning import gate_steps
 from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
 from headcount.pruning.saving import Saving
-from headcount.surgery.fold_gates import fold_open_gates
+from headcount.surgery.fold_gates import check_foldable, fold_open_gates
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from headcount.training.penalty import Penalty
@@ -244,6 +244,34 @@ def test_folded_weights_compute_what_the_gates_did(architecture: str, variant: s
     with torch.no_grad():
         torch.testing.assert_close(model(input_ids=ids).logits, gated)
         torch.testing.assert_close(hc.remove(model, gates.mask())(input_ids=ids).logits, gated, rtol=1e-4, atol=1e-5)
+
+
+def test_gates_are_not_folded_beside_an_adapter(llama: nn.Module) -> None:
+    peft = pytest.importorskip("peft")
+    wrapped = peft.get_peft_model(llama, peft.LoraConfig(target_modules=["o_proj"], init_lora_weights=False)).eval()
+    gates, before = HardConcreteGates(wrapped, variant="voita2019-code"), weights(wrapped)
+    for fold in (hc.fold_gates, check_foldable):
+        with pytest.raises(UsageError, match=r"decoder\.0 cannot be folded.*adapter \(PEFT\).*merge_and_unload"):
+            fold(wrapped, gates)
+    assert all(torch.equal(before[name], value) for name, value in weights(wrapped).items())
+
+
+def test_layers_with_one_weight_are_folded_once_if_their_gates_agree(llama: nn.Module) -> None:
+    first, second = (layer.self_attn for layer in llama.model.layers[:2])
+    second.o_proj.weight = first.o_proj.weight
+    gates, before, ids = HardConcreteGates(llama, variant="voita2019-code"), weights(llama), torch.arange(5, 11)[None]
+    with torch.no_grad():
+        gates.logits_G.copy_(torch.linspace(-2, 2, len(gates.heads)))
+    for fold in (hc.fold_gates, check_foldable):
+        with pytest.raises(UsageError, match=r"decoder\.0 and decoder\.1 cannot be folded.*the same output projection"):
+            fold(llama, gates)
+    assert all(torch.equal(before[name], value) for name, value in weights(llama).items())
+    with hc.gated(llama, gates=gates), torch.no_grad():
+        gates.logits_G.fill_(0.5)
+        gated = llama(input_ids=ids).logits
+    hc.fold_gates(llama, gates)
+    with torch.no_grad():
+        torch.testing.assert_close(llama(input_ids=ids).logits, gated)
 
 
 def test_the_pipeline_keeps_the_weights_of_closed_heads(bert: nn.Module) -> None:

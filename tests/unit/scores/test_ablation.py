@@ -175,6 +175,60 @@ def test_a_loss_against_the_other_examples_of_a_batch(bert: nn.Module) -> None:
     np.testing.assert_allclose(scores.numbers(), slopes.abs().mean(0).numpy(), rtol=1e-5)
 
 
+def attentions(model: nn.Module, batch: Any) -> torch.Tensor:
+    """Of all layers: of those that do not run the model would give none."""
+    weights = model(batch["input_ids"], output_attentions=True).attentions
+    return sum(torch.special.entr(weights_BHQK).sum((1, 2, 3)) for weights_BHQK in weights)
+
+
+def two_runs(model: nn.Module, batch: Any) -> torch.Tensor:
+    """With two wrong answers for each example, which run first."""
+    ids = batch["input_ids"]
+    wrong = model(torch.cat([ids.roll(1, 1), ids.roll(2, 1)])).logits[:, 0].reshape(2, -1).mean(0)
+    return -nn.functional.logsigmoid(model(ids).logits[:, 0] - wrong)
+
+
+@pytest.mark.parametrize("nll", [attentions, two_runs])
+def test_a_loss_that_reads_more_than_the_output_of_one_run(nll: Any) -> None:
+    model = zoo.build("bert")
+    model.set_attn_implementation("eager")
+    ids = torch.randint(3, 90, (3, 5), generator=torch.Generator().manual_seed(0))
+    fast, naive = both(model, hc.task.of([{"input_ids": ids}], nll=nll), one_out(model))
+    np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-5)
+
+
+@pytest.mark.parametrize("part", ["attention.self.query", "intermediate.dense", ""])
+def test_a_loss_that_reads_what_a_hook_keeps(bert: nn.Module, part: str) -> None:
+    kept: dict[str, torch.Tensor] = {}
+    layer = bert.bert.encoder.layer[1]
+    layer.get_submodule(part).register_forward_hook(lambda *call: kept.update(states=call[2]))
+    ids = torch.randint(3, 90, (3, 5), generator=torch.Generator().manual_seed(0))
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        return model(batch["input_ids"]).logits[:, 0] + kept["states"].square().mean((1, 2))
+
+    fast, naive = both(bert, hc.task.of([{"input_ids": ids}], nll=nll), one_out(bert))
+    np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-5)
+
+
+def test_a_hook_that_changes_a_layer_acts_once(bert: nn.Module) -> None:
+    bert.bert.encoder.layer[0].register_forward_hook(lambda *call: call[2] + torch.arange(call[2].shape[-1]).cos())
+    ids = torch.randint(3, 90, (3, 5), generator=torch.Generator().manual_seed(0))
+    task = hc.task.of([{"input_ids": ids}], nll=lambda model, batch: model(**batch).logits[:, 0])
+    fast, naive = both(bert, task, one_out(bert))
+    np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "llama"])
+def test_layers_below_a_head_are_skipped_where_that_changes_nothing(architecture: str) -> None:
+    model, runs = zoo.build(architecture), []
+    lowest = next(module for module in model.modules() if isinstance(module, nn.ModuleList))[0]
+    list(lowest.modules())[-1].register_forward_hook(lambda *_: runs.append(1))
+    heads = [variant for variant in one_out(model) if variant.site[1] == 2]
+    measure(model, language(batch_size=13), heads)
+    assert len(runs) == 2, "the whole model, and once before a replay of it is compared"
+
+
 def test_a_dead_head_loses_nothing_and_a_crucial_one_is_found(bert: nn.Module) -> None:
     sites = hc.locate(bert)
     with torch.no_grad():

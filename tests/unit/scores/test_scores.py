@@ -203,6 +203,14 @@ def test_other_architectures(architecture: str) -> None:
         assert found.numbers().min() > 0
 
 
+def test_magnitudes_beside_an_adapter_are_refused(llama: nn.Module) -> None:
+    peft = pytest.importorskip("peft")
+    wrapped = peft.get_peft_model(llama, peft.LoraConfig(target_modules=["o_proj"], init_lora_weights=False))
+    with pytest.raises(UsageError, match=r"magnitude of decoder\.0.*adapter \(PEFT\).*merge_and_unload"):
+        hc.score("magnitude", wrapped)
+    assert len(hc.score("magnitude", wrapped.merge_and_unload())) == len(hc.locate(llama).heads)
+
+
 def test_the_model_is_left_as_it_was(bert: nn.Module) -> None:
     bert.train()
     bert.bert.embeddings.word_embeddings.weight.requires_grad_(False)

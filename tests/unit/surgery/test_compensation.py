@@ -332,6 +332,19 @@ def test_one_example_is_enough_for_a_fit_of_default_strength(bert: nn.Module) ->
     assert all(torch.isfinite(tensor).all() for tensor in weights(small).values() if tensor.is_floating_point())
 
 
+def test_the_order_of_the_tensors_of_a_batch_makes_no_difference(bert: nn.Module) -> None:
+    places = {"position_ids": torch.arange(9)[None]}
+    plain = batches(bert, rows=4)
+    first, last = ([{**places, **batch} for batch in plain], [{**batch, **places} for batch in plain])
+    found, expected = (
+        hc.compensate(bert, hc.locate(bert).mask(off="encoder.1.1"), hc.task.of(given, nll=run), "scale").fits
+        for given in (first, last)
+    )
+    for key, fit in expected.items():
+        assert torch.equal(found[key].weight_OK, fit.weight_OK)
+        assert found[key].explained == fit.explained, "the same examples are held out"
+
+
 def test_it_is_cheap_in_runs(bert: nn.Module) -> None:
     """The full model runs once; climbing computes every layer once, and its attention once more."""
     task, sites, calls = task_of(bert, count=3), hc.locate(bert), []

@@ -44,6 +44,9 @@ def test_rows_are_counted_by_most_tensors() -> None:
     assert rows_of({"scale": torch.tensor(1.0), "input_ids": ids}) == 3
     assert rows_of({"weight": torch.ones(2), "input_ids": ids, "labels": torch.zeros(3)}) == 3
     assert rows_of({"input_ids": ids[:1], "position_ids": places}) == 1
+    assert rows_of({"input_ids": ids[:1], "labels": torch.zeros(1), "class_weights": torch.ones(5)}) == 1
+    assert rows_of({"pixel_values": torch.zeros(40, 8), "attention_mask": ids, "input_ids": ids}) == 3, "patches"
+    assert rows_of({"input_ids": torch.zeros(5, 7), "pixel_values": ids, "labels": torch.zeros(3)}) == 3, "prompts"
     with pytest.raises(UsageError, match="one row per example, such as input_ids; it has scale"):
         rows_of({"scale": torch.tensor(1.0)})
 
@@ -80,6 +83,31 @@ def test_batches_that_begin_with_what_all_examples_share(bert: nn.Module, other:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("score", ["ablation", "gradient", "fisher", "integrated-gradients", "shapley", "confidence"])
+def test_a_batch_of_one_example_beside_class_weights(bert: nn.Module, score: str) -> None:
+    weights = torch.tensor([1.0, 2.0, 0.5, 3.0, 1.0])
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        logits = model(input_ids=batch["input_ids"]).logits
+        return nn.functional.cross_entropy(logits, batch["labels"], weight=weights[:2], reduction="none")
+
+    options = {"permutations": 4} if score == "shapley" else {"steps": 2} if "integrated" in score else {}
+    rows = [torch.cat([IDS, IDS + 20]), IDS[:1] + 9]
+    batches = [{"input_ids": ids, "labels": torch.arange(len(ids)) % 2} for ids in rows]
+    given = [{**batch, "class_weights": weights} for batch in batches]
+    found, expected = (hc.score(score, bert, hc.task.of(task, nll=nll), **options) for task in (given, batches))
+    np.testing.assert_allclose(found.numbers(), expected.numbers(), rtol=1e-4, atol=1e-6)
+    if expected.low is not None:
+        np.testing.assert_allclose(found.low.numbers(), expected.low.numbers(), rtol=1e-4, atol=1e-6)
+
+
+def test_attention_of_other_rows_than_the_batch_is_refused(bert: nn.Module) -> None:
+    batch = {"ids": IDS[:1], "weight": torch.ones(5)}
+    task = hc.task.of([batch], nll=lambda model, batch: model(input_ids=batch["ids"]).logits.square().mean(1))
+    with pytest.raises(UsageError, match=r"encoder\.0 received 1 row.*batch has 5 examples"):
+        hc.score("confidence", bert, task)
+
+
 @pytest.mark.parametrize("score", ["ablation", "gradient"])
 def test_a_model_with_several_rows_for_an_example(score: str) -> None:
     torch.manual_seed(0)
@@ -96,3 +124,36 @@ def test_a_model_with_several_rows_for_an_example(score: str) -> None:
     singly = [{name: value[row : row + 1] for name, value in batch.items()} for row in range(3)]
     found, expected = (hc.score(score, model, hc.task.of(task, nll=nll)).numbers() for task in ([batch], singly))
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
+
+
+SCORES = ["ablation", "gradient", "fisher", "integrated-gradients", "attribution-patching", "shapley"]
+
+
+@pytest.mark.parametrize("layout", ["in turn", "in halves"])
+@pytest.mark.parametrize("score", SCORES)
+def test_one_loss_for_each_pair_of_rows(bert: nn.Module, score: str, layout: str) -> None:
+    """As a reward model has it: the same as pairs in a dimension of their own."""
+    pairs = [torch.randint(4, 60, (count, 2, 7), generator=torch.Generator().manual_seed(count)) for count in (4, 2)]
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        ids = batch["input_ids"]
+        if ids.dim() == 3:
+            reward_P2 = model(input_ids=ids.flatten(0, 1)).logits[:, 0].unflatten(0, (-1, 2))
+        else:
+            reward_R = model(input_ids=ids).logits[:, 0]
+            reward_P2 = reward_R.unflatten(0, (-1, 2)) if layout == "in turn" else reward_R.unflatten(0, (2, -1)).T
+        return -nn.functional.logsigmoid(20 * (reward_P2[:, 0] - reward_P2[:, 1]))
+
+    options = {"permutations": 4} if score == "shapley" else {"steps": 2} if "integrated" in score else {}
+    rows = [pair if layout == "in turn" else pair.transpose(0, 1) for pair in pairs]
+    batches = [{"input_ids": ids.flatten(0, 1)} for ids in rows]
+    apart = [{"input_ids": ids} for ids in pairs]
+    found, expected = (hc.score(score, bert, hc.task.of(given, nll=nll), **options) for given in (batches, apart))
+    np.testing.assert_allclose(found.numbers(), expected.numbers(), rtol=1e-3, atol=1e-5)
+
+
+def test_the_losses_of_tokens_are_no_examples(bert: nn.Module) -> None:
+    task = hc.task.of([{"input_ids": IDS}], nll=lambda model, batch: model(**batch).logits.sum() + torch.zeros(14))
+    for measured in (task.quality, lambda model: hc.score("gradient", model, task)):
+        with pytest.raises(UsageError, match="at most one loss per example; got 14 losses of a batch of 2"):
+            measured(bert)
