@@ -127,7 +127,8 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
     rows = memory.rows
     fast = fast and memory.heights <= {rows}  # not for multiple choice, nor for a loss that runs other rows too
     tokens = _tokens(batch) if fast and task.separate(model) else _TOKENS  # else one variant at a time
-    fast = fast and _can_skip(model, task, batch, memory, base, min(2, _together(tokens)))
+    if fast and not task.predicts:  # a loss that may read more than the logits
+        fast = _can_skip(model, task, batch, memory, base, min(2, _together(tokens)))
     measured = np.empty((len(variants), *base.shape))
     if not fast:
         for index, variant in enumerate(variants):
