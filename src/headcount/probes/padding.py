@@ -6,7 +6,8 @@ Shapes: B rows of the model (examples, or their choices), T positions, Q queries
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,11 @@ def query_mask(model: nn.Module, site: Site, batch: Mapping[str, Tensor]) -> Ten
 def source_mask(batch: Mapping[str, Tensor]) -> Tensor | None:
     """[B, T] bool: which tokens of the input are not padding; None if the batch does not say."""
     return _by_row(batch.get("attention_mask"), batch.get("input_ids"))
+
+
+def states_mask(batch: Mapping[str, Tensor]) -> Tensor | None:
+    """[B, T] bool: which states of another model, given to a decoder, are not padding; None if it does not say."""
+    return _by_row(batch.get("encoder_attention_mask"), None)
 
 
 def target_mask(model: nn.Module, batch: Mapping[str, Tensor]) -> Tensor | None:
@@ -114,8 +120,7 @@ def _by_row(mask: Tensor | None, ids: Tensor | None) -> Tensor | None:
 
 def _frames(model: nn.Module, mask_BT: Tensor, length: int) -> Tensor | None:
     """[B, length] bool: which frames of speech come from samples that are not padding; None for other models."""
-    for part in model.modules():
-        if hasattr(part, "_get_feature_vector_attention_mask"):
-            frames_BT: Tensor = part._get_feature_vector_attention_mask(length, mask_BT.long())
-            return frames_BT != 0
-    return None
+    methods: Iterator[Any] = (getattr(part, "_get_feature_vector_attention_mask", None) for part in model.modules())
+    method = next(filter(None, methods), None)
+    frames_BT: Tensor | None = None if method is None else method(length, mask_BT.long())
+    return None if frames_BT is None else frames_BT != 0

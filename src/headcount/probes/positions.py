@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from headcount.hooks import config_of
-from headcount.probes.padding import placed, source_mask, target_labels, target_mask, virtual_tokens
+from headcount.probes.padding import placed, source_mask, states_mask, target_labels, target_mask, virtual_tokens
 from headcount.sites.sides import of_target, of_text
 from headcount.sites.site import Site
 
@@ -101,7 +101,7 @@ def _texts(model: nn.Module, site: Site, batch: Mapping[str, Tensor]) -> tuple[_
     if not of_text(site):
         return _Text(), _Text()
     if site.kind == "cross":  # of a decoder whose encoder is another model
-        return source, _Text(mask_BT=source_mask({"attention_mask": batch.get("encoder_attention_mask")}))
+        return source, _Text(mask_BT=states_mask(batch))
     return source, source
 
 

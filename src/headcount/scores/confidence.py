@@ -85,8 +85,8 @@ class _Sums:
         mask = batch.get("attention_mask")
         if isinstance(mask, Tensor) and mask.dim() == 4 and not mask.is_floating_point():
             raise UsageError(
-                f"Confidence uses eager attention, which adds a mask of shape {list(mask.shape)} to the scores; it is of "
-                f"{mask.dtype}. Give it as floats: 0 where a query attends to a key, a large negative number elsewhere."
+                f"Confidence uses eager attention, which adds a mask of shape {list(mask.shape)} to the scores; it is "
+                f"{mask.dtype}. Give it in floats: 0 where a query attends to a key, a large negative number elsewhere."
             )
         self._batch = batch
         self._rows = np.zeros((3, rows_of(batch), len(self._heads)))
