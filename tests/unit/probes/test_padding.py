@@ -158,7 +158,7 @@ def test_a_source_as_long_as_the_text() -> None:
     states, seen = torch.randn(3, 12, 32), torch.ones(3, 12, dtype=torch.long)
     seen[:, 9:] = 0
     short, long = (
-        batch | {"encoder_hidden_states": states[:, :size], "encoder_attention_mask": seen[:, :size]}
+        batch | {"encoder_hidden_states": states[:, :size].contiguous(), "encoder_attention_mask": seen[:, :size]}
         for size in (11, 12)
     )
     _agree(model, [short], [long], _next_tokens)
