@@ -26,11 +26,14 @@ _tested: WeakKeyDictionary[nn.Module, tuple[object, bool]] = WeakKeyDictionary()
 def is_causal(model: nn.Module, kind: str = "decoder") -> bool:
     """Whether a token attends to earlier tokens only, in self-attention of this kind.
 
-    A model of one stack is run once on a few tokens: if another last token changes the states of earlier ones, it is
-    not causal. Of an encoder-decoder the decoder is.
+    An encoder is not. A decoder is run once on a few tokens: if another last token changes the states of earlier ones,
+    it is not either. Of an encoder-decoder the decoder is.
     """
-    if is_encoder_decoder(model) or (kind == "encoder" and "decoder" in locate(model).kinds):
+    if is_encoder_decoder(model):
         return kind == "decoder"
+    kinds = locate(model).kinds
+    if kind == "encoder" or ("encoder" in kinds and "decoder" not in kinds):  # even if its heads only look back
+        return False
     module = configured_module(model)
     switches = _switches(module)
     if module not in _tested or _tested[module][0] != switches:
