@@ -9,8 +9,8 @@ import copy
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 import torch
@@ -26,6 +26,7 @@ OutputFunction = Callable[[Any], Any]
 
 # id of every hook that is registered now (torch gives each its own) -> the thread that registered it
 _attached: dict[int, int] = {}
+_pause = threading.local()  # its attribute `on`: whether functions of this thread do nothing now
 
 
 class Hooks:
@@ -42,6 +43,11 @@ class Hooks:
             _check_thread(model)
         self._handles = ExitStack()
         self.ended = False
+
+    @property
+    def active(self) -> bool:
+        """Whether the functions of this block run now, in this thread."""
+        return not self.ended and not getattr(_pause, "on", False)
 
     def change_input(self, module: nn.Module, function: InputFunction) -> None:
         """Attach a function that replaces the module's first positional input."""
@@ -118,7 +124,7 @@ class Hooks:
         """The hook, which does nothing after the block: copies of the model share it."""
 
         def guarded(*positional: Any, **named: Any) -> Any:
-            return None if self.ended else hook(*positional, **named)
+            return hook(*positional, **named) if self.active else None
 
         return guarded
 
@@ -140,7 +146,7 @@ class _Replacement:
         self._hooks, self._module, self._function, self._before = hooks, module, function, before
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        if not self._hooks.ended:
+        if self._hooks.active:
             return self._function(*positional, **named)
         if self._before is not None:
             return self._before(*positional, **named)
@@ -159,6 +165,17 @@ class _Replacement:
                 del holder["forward"]
             else:
                 holder["forward"] = last._before
+
+
+@contextmanager
+def probes_paused() -> Iterator[None]:
+    """Models run without the functions attached to them inside the block, in this thread."""
+    before = getattr(_pause, "on", False)
+    _pause.on = True
+    try:
+        yield
+    finally:
+        _pause.on = before
 
 
 def has_probes(model: nn.Module) -> bool:

@@ -9,7 +9,7 @@ import transformers
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from headcount.errors import CheckpointError
-from headcount.sites.locate import reads_both_ways
+from headcount.sites.causality import is_causal
 
 TASKS = {
     "translation": "AutoModelForSeq2SeqLM",
@@ -73,8 +73,8 @@ def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
 
 
 def check_direction(model: PreTrainedModel, name: str) -> None:
-    """Raise if a language model attends to the tokens it predicts: an encoder with is_decoder=False."""
-    if reads_both_ways(model):
+    """Raise if a language model attends to the tokens it predicts."""
+    if not is_causal(model):
         raise CheckpointError(
             f"{name} attends in both directions, so that as a language model ({type(model).__name__}) it would see the "
             "tokens it predicts. Choose a decoder, or set is_decoder to true in its config.json and fine-tune it."

@@ -34,6 +34,7 @@ from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Signature
+from headcount.sites.causality import is_causal
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import longest
@@ -300,7 +301,7 @@ class Measurement:
             read = Positions.of(self._read_BT(batch), batch.labels_BT != -100, self._specials)
             read.special_BT[:, 0] = True  # the start token, whatever its id
             return View(_without_words(batch), "self", True, read, read, self._reading, None)
-        return View(batch, "self", kind == "decoder", source, source, self._reading, self._frequencies)
+        return View(batch, "self", is_causal(self._model, kind), source, source, self._reading, self._frequencies)
 
     def _written(self, batch: Batch) -> Positions:
         real_BT = batch.labels_BT != -100

@@ -27,6 +27,7 @@ from headcount.heads import Head
 from headcount.hooks import Hooks, configured_module, is_encoder_decoder
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.values import Output, recomputed
+from headcount.sites.causality import is_causal
 from headcount.sites.locate import locate
 
 Elsewhere = Literal["own", "zero"]
@@ -163,7 +164,7 @@ class _Stage:
             ]
         )
         side = Positions(batch.ids_BT, batch.real_BT, batch.special_BT)
-        view = View(batch, "self", kind == "decoder", side, side, self._reading, self._frequencies)
+        view = View(batch, "self", is_causal(self._model, kind), side, side, self._reading, self._frequencies)
         said_BQK = role.wanted(view, label)
         wanted_BQK = torch.zeros(*ids_BT.shape, ids_BT.shape[1], dtype=torch.bool)
         for row, sentence in enumerate(batch.rows):

@@ -1,33 +1,65 @@
-"""Padding: which positions of a site hold real tokens, according to the batch."""
+"""Padding: which positions of a site hold real tokens, according to the batch.
+
+Shapes: B rows of the model (examples, or their choices), T positions, Q queries, K keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from headcount.hooks import config_of
-from headcount.sites.sides import of_target
+from headcount.hooks import config_of, configured_module, original_module
+from headcount.sites.sides import of_target, of_text
 from headcount.sites.site import Site
 
 
 def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """[B, T]: 1 for tokens, 0 for padding. For the decoder of an encoder-decoder, target tokens."""
-    mask = _target_mask(model, batch) if of_target(model, site) else batch.get("attention_mask")
-    shape = context_BTHD.shape[:-2]
-    if mask is None or mask.shape != shape:  # images, speech after convolutions: every position counts
-        return torch.ones(shape, dtype=torch.float64, device=context_BTHD.device)
-    return mask.to(context_BTHD.device, torch.float64)
+    real_BT = placed(model, query_mask(model, site, batch), context_BTHD.shape[:-2])
+    return real_BT.to(context_BTHD.device, torch.float64)
 
 
-def _target_mask(model: nn.Module, batch: Mapping[str, Tensor]) -> Tensor | None:
-    """[B, T]: which target tokens are not padding; None if the batch has no target."""
+def query_mask(model: nn.Module, site: Site, batch: Mapping[str, Tensor]) -> Tensor | None:
+    """[B, T] bool: which queries of a site are not padding; None if the batch does not say."""
+    if of_target(model, site):
+        return target_mask(model, batch)
+    return source_mask(batch) if of_text(site) else None
+
+
+def source_mask(batch: Mapping[str, Tensor]) -> Tensor | None:
+    """[B, T] bool: which tokens of the input are not padding; None if the batch does not say."""
+    return _by_row(batch.get("attention_mask"), batch.get("input_ids"))
+
+
+def states_mask(batch: Mapping[str, Tensor]) -> Tensor | None:
+    """[B, T] bool: which states of another model, given to a decoder, are not padding; None if it does not say."""
+    return _by_row(batch.get("encoder_attention_mask"), None)
+
+
+def target_mask(model: nn.Module, batch: Mapping[str, Tensor]) -> Tensor | None:
+    """[B, T] bool: which tokens that a decoder reads are not padding; None if the batch does not say.
+
+    Without a target the decoder reads the source, as in BART's classifiers.
+    """
     if batch.get("decoder_attention_mask") is not None:
-        return batch["decoder_attention_mask"]
-    if batch.get("labels") is not None:
-        return batch["labels"] != -100
-    return before_padding(batch.get("decoder_input_ids"), config_of(model))
+        return _by_row(batch["decoder_attention_mask"], batch.get("decoder_input_ids"))
+    labels_BT = target_labels(batch)
+    if labels_BT is not None:
+        return labels_BT != -100
+    if batch.get("decoder_input_ids") is not None:
+        return before_padding(batch["decoder_input_ids"], config_of(model))
+    given_BT = source_mask(batch)
+    return before_padding(batch.get("input_ids"), config_of(model)) if given_BT is None else given_BT
+
+
+def target_labels(batch: Mapping[str, Tensor]) -> Tensor | None:
+    """[B, T]: the labels of a batch if they are the tokens of a target, not classes."""
+    labels = batch.get("labels")
+    return labels if labels is not None and labels.dim() == 2 and not labels.is_floating_point() else None
 
 
 def before_padding(ids_BT: Tensor | None, config: object) -> Tensor | None:
@@ -41,3 +73,54 @@ def before_padding(ids_BT: Tensor | None, config: object) -> Tensor | None:
     real_BT = ids_BT != pad
     real_BT[:, :1] = True
     return real_BT.flip(1).cummax(1).values.flip(1)  # a pad token before a real one is a token
+
+
+def placed(model: nn.Module, mask_BT: Tensor | None, shape: Sequence[int]) -> Tensor:
+    """[B, T] bool: a mask at the positions of a site of this shape. Warns if it has padding that cannot be placed."""
+    if mask_BT is not None and mask_BT.shape == tuple(shape):
+        return mask_BT
+    device = torch.device("cpu") if mask_BT is None else mask_BT.device
+    everywhere = torch.ones(tuple(shape), dtype=torch.bool, device=device)
+    if mask_BT is None or bool(mask_BT.all()):  # images, or nothing is padded
+        return everywhere
+    if len(shape) == 2 and len(mask_BT) == shape[0]:
+        before = virtual_tokens(model)
+        if before and mask_BT.shape[1] + before == shape[1]:
+            return torch.cat([everywhere[:, :before], mask_BT], dim=1)
+        frames_BT = _frames(model, mask_BT, shape[1])
+        if frames_BT is not None and frames_BT.shape == tuple(shape):
+            return frames_BT
+    warnings.warn(
+        f"The attention mask of a batch has the shape {list(mask_BT.shape)} and attention of "
+        f"{type(configured_module(model)).__name__} has {list(shape)} positions: headcount does not know which of them "
+        "are padding, and counts all. Measure with batch_size=1, or with batches without padding.",
+        stacklevel=2,
+    )
+    return everywhere
+
+
+def virtual_tokens(model: nn.Module) -> int:
+    """Number of learned tokens that PEFT puts before each text: prompt and prefix tuning."""
+    settings = getattr(original_module(model), "active_peft_config", None)
+    return int(getattr(settings, "num_virtual_tokens", None) or 0)
+
+
+def _by_row(mask: Tensor | None, ids: Tensor | None) -> Tensor | None:
+    """[B, T] bool from a mask per row, per choice [examples, choices, T], or per query and key [B, .., Q, K].
+
+    A key that no query attends to is padding. A mask of floats per query and key is added to the scores: 0 attends.
+    """
+    if mask is None or mask.dim() < 2:
+        return None
+    if mask.dim() == 2 or (mask.dim() == 3 and ids is not None and ids.dim() == 3):
+        return (mask != 0).flatten(0, -2)
+    attends_BQK = mask > torch.finfo(mask.dtype).min / 2 if mask.is_floating_point() else mask != 0
+    return attends_BQK.flatten(1, -2).any(1)
+
+
+def _frames(model: nn.Module, mask_BT: Tensor, length: int) -> Tensor | None:
+    """[B, length] bool: which frames of speech come from samples that are not padding; None for other models."""
+    methods: Iterator[Any] = (getattr(part, "_get_feature_vector_attention_mask", None) for part in model.modules())
+    method = next(filter(None, methods), None)
+    frames_BT: Tensor | None = None if method is None else method(length, mask_BT.long())
+    return None if frames_BT is None else frames_BT != 0

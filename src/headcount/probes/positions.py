@@ -1,6 +1,6 @@
 """Positions: the tokens at the queries and keys of a site, according to the batch.
 
-Shapes: B batch, T positions (Q queries, K keys).
+Shapes: B rows of the model, T positions (Q queries, K keys).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from headcount.corpora.special_tokens import special_tokens
-from headcount.hooks import config_of, is_encoder_decoder
-from headcount.probes.padding import before_padding
+from headcount.hooks import config_of
+from headcount.probes.padding import placed, source_mask, states_mask, target_labels, target_mask, virtual_tokens
+from headcount.sites.sides import of_target, of_text
 from headcount.sites.site import Site
 
 _IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id", "decoder_start_token_id")
+_NO_TOKEN = -1  # id at a learned position, which PEFT puts before a text
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,13 @@ class Positions:
     @classmethod
     def of(cls, ids_BT: Tensor, real_BT: Tensor, specials: Collection[int]) -> Positions:
         """specials: ids of special tokens."""
-        special = torch.tensor(sorted(specials) or [-1], device=ids_BT.device)
+        special = torch.tensor(sorted(specials), dtype=torch.long, device=ids_BT.device)
         return cls(ids_BT, real_BT, torch.isin(ids_BT, special) & real_BT)
 
     @classmethod
-    def unknown(cls, batch: int, length: int, device: torch.device) -> Positions:
-        """Images, speech: no tokens, every position counts."""
-        ids_BT = torch.zeros(batch, length, dtype=torch.long, device=device)
-        real_BT = torch.ones_like(ids_BT, dtype=torch.bool)
-        return cls(ids_BT, real_BT, ~real_BT)
+    def unknown(cls, real_BT: Tensor) -> Positions:
+        """Images, speech, embeddings: no tokens are known, every position but padding counts."""
+        return cls(torch.zeros_like(real_BT, dtype=torch.long), real_BT, torch.zeros_like(real_BT))
 
 
 def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = None) -> set[int]:
@@ -63,45 +63,63 @@ def sides(
 
     In cross-attention a query is a decoding step and is identified by the token that it generates.
     """
-    config, both = config_of(model), is_encoder_decoder(model)
-    source = _side(batch.get("input_ids"), batch.get("attention_mask"), specials)
-    read, written = _target(config, batch, specials) if both else (None, None)
-    by_kind = {"decoder": (read, read), "cross": (written, source)} if both else {}
-    queries, keys = by_kind.get(site.kind, (source, source))
     rows, _, query_count, looked_at = shape
-    return _fitting(queries, rows, query_count, batch), _fitting(keys, rows, looked_at, batch)
+    queries, keys = _texts(model, site, batch)
+    return queries.at(model, rows, query_count, specials), keys.at(model, rows, looked_at, specials)
 
 
-def _side(ids_BT: Tensor | None, mask_BT: Tensor | None, specials: Collection[int]) -> Positions | None:
-    if ids_BT is None or ids_BT.dim() != 2:
-        return None
-    usable = mask_BT is not None and mask_BT.shape == ids_BT.shape
-    real_BT = mask_BT.bool() if usable and mask_BT is not None else torch.ones_like(ids_BT, dtype=torch.bool)
-    return Positions.of(ids_BT, real_BT, specials)
+@dataclass(frozen=True)
+class _Text:
+    """What a batch says about the tokens of one side."""
+
+    ids_BT: Tensor | None = None
+    mask_BT: Tensor | None = None
+    starts: bool = False  # the first token is the start token, whatever its id
+
+    def at(self, model: nn.Module, rows: int, length: int, specials: Collection[int]) -> Positions:
+        real_BT, ids_BT, before = placed(model, self.mask_BT, (rows, length)), self.ids_BT, virtual_tokens(model)
+        if ids_BT is not None and before and ids_BT.shape == (rows, length - before):
+            ids_BT = nn.functional.pad(ids_BT, (before, 0), value=_NO_TOKEN)
+        if ids_BT is None or ids_BT.shape != (rows, length):
+            return Positions.unknown(real_BT)
+        positions = Positions.of(ids_BT, real_BT.to(ids_BT.device), specials)
+        if self.starts:
+            positions.special_BT[:, 0] = positions.real_BT[:, 0]
+        return positions
 
 
-def _target(
-    config: PreTrainedConfig, batch: Mapping[str, Tensor], specials: Collection[int]
-) -> tuple[Positions | None, Positions | None]:
-    """Input of a decoder, and its output at each position."""
-    labels_BT, read_BT = batch.get("labels"), batch.get("decoder_input_ids")
-    padding = getattr(config, "pad_token_id", None) or 0
-    if labels_BT is not None and labels_BT.dim() == 2:
-        real_BT = labels_BT != -100
-        written_BT = labels_BT.where(real_BT, padding)
+def _texts(model: nn.Module, site: Site, batch: Mapping[str, Tensor]) -> tuple[_Text, _Text]:
+    """The queries and the keys of a site."""
+    ids = batch.get("input_ids")
+    source = _Text(None if ids is None else ids.flatten(0, -2), source_mask(batch))
+    if of_target(model, site):
+        read, written = _target(model, batch, source.ids_BT)
+        return (read, read) if site.kind == "decoder" else (written, source)
+    if not of_text(site):
+        return _Text(), _Text()
+    if site.kind == "cross":  # of a decoder whose encoder is another model
+        return source, _Text(mask_BT=states_mask(batch))
+    return source, source
+
+
+def _target(model: nn.Module, batch: Mapping[str, Tensor], source_BT: Tensor | None) -> tuple[_Text, _Text]:
+    """Input of a decoder, and its output at each position. Without a target it reads the source."""
+    config, real_BT = config_of(model), target_mask(model, batch)
+    labels_BT, read_BT = target_labels(batch), batch.get("decoder_input_ids")
+    if labels_BT is not None:
+        written_BT = labels_BT.masked_fill(labels_BT == -100, getattr(config, "pad_token_id", None) or 0)
         if read_BT is None or read_BT.shape != labels_BT.shape:
-            read_BT = written_BT.roll(1, dims=1)
-            read_BT[:, 0] = getattr(config, "decoder_start_token_id", None) or 0
-        reading = Positions.of(read_BT, real_BT, specials)
-        reading.special_BT[:, 0] = real_BT[:, 0]  # the start token, whatever its id
-        return reading, Positions.of(written_BT, real_BT, specials)
-    mask_BT = batch.get("decoder_attention_mask")
-    read = _side(read_BT, before_padding(read_BT, config) if mask_BT is None else mask_BT, specials)
+            read_BT = _shifted(written_BT, config)
+        return _Text(read_BT, real_BT, starts=True), _Text(written_BT, real_BT)
+    if read_BT is None and source_BT is not None:
+        read = _Text(_shifted(source_BT, config), real_BT, starts=True)
+    else:
+        read = _Text(read_BT, real_BT)
     return read, read
 
 
-def _fitting(side: Positions | None, rows: int, length: int, batch: Mapping[str, Tensor]) -> Positions:
-    if side is not None and tuple(side.ids_BT.shape) == (rows, length):
-        return side
-    device = next((value.device for value in batch.values() if isinstance(value, Tensor)), torch.device("cpu"))
-    return Positions.unknown(rows, length, device)
+def _shifted(ids_BT: Tensor, config: PreTrainedConfig) -> Tensor:
+    """The start token and all tokens but the last."""
+    read_BT = ids_BT.roll(1, dims=1)
+    read_BT[:, 0] = getattr(config, "decoder_start_token_id", None) or 0
+    return read_BT

@@ -82,6 +82,12 @@ class _Sums:
         self._seen = 0
 
     def begin(self, batch: Batch) -> None:
+        mask = batch.get("attention_mask")
+        if isinstance(mask, Tensor) and mask.dim() == 4 and not mask.is_floating_point():
+            raise UsageError(
+                f"Confidence uses eager attention, which adds a mask of shape {list(mask.shape)} to the scores; it is "
+                f"{mask.dtype}. Give it in floats: 0 where a query attends to a key, a large negative number elsewhere."
+            )
         self._batch = batch
         self._rows = np.zeros((3, rows_of(batch), len(self._heads)))
 
@@ -101,7 +107,17 @@ class _Sums:
         sees_BQ = asked_BQ & tokens_BK.any(-1, keepdim=True)
         columns = [self._place[head] for head in site.head_names()]
         for row, values_BHQ in enumerate((attended.weight_BHQ, special_BHQ, torch.ones_like(special_BHQ))):
-            self._rows[row][:, columns] += (values_BHQ.double() * sees_BQ[:, None]).sum(-1).cpu().numpy()
+            self._rows[row][:, columns] += self._by_example((values_BHQ.double() * sees_BQ[:, None]).sum(-1))
+
+    def _by_example(self, sums_BH: Tensor) -> np.ndarray:
+        """[examples, H]: the sums of each example over its rows, such as the choices of multiple choice."""
+        examples = self._rows.shape[1]
+        if len(sums_BH) % examples:
+            raise UsageError(
+                f"The model ran {len(sums_BH)} rows for a batch of {examples} examples, so that attention cannot be "
+                "assigned to examples. Use batches whose examples have equally many rows."
+            )
+        return sums_BH.view(examples, -1, sums_BH.shape[1]).sum(1).cpu().numpy()
 
     def end(self) -> None:
         numbers = np.arange(self._seen, self._seen + self._rows.shape[1])

@@ -69,11 +69,6 @@ def locate(model: nn.Module) -> Sites:
     return Sites(sorted((_as_noted(model, site) for site in _unique(sites)), key=_order))
 
 
-def reads_both_ways(model: nn.Module) -> bool:
-    """Whether every token attends to later tokens: an encoder whose config has is_decoder=False."""
-    return getattr(config_of(model), "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}
-
-
 def add_family(name: str, family: Family) -> None:
     """Register an architecture for this process. To add it permanently, add a file to `sites/families`.
 

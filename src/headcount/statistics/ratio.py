@@ -78,4 +78,5 @@ class RatioSums:
     def _cubes(self) -> np.ndarray:
         """Sum of the cubes of a - r b."""
         r = self.value
-        return np.asarray(self.aaa - 3 * r * self.aab + 3 * r**2 * self.abb - r**3 * self.bbb)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.aaa - 3 * r * self.aab + 3 * r**2 * self.abb - r**3 * self.bbb)

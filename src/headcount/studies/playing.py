@@ -27,6 +27,7 @@ from headcount.metrics import Metric
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
+from headcount.sites.causality import is_causal
 from headcount.sites.locate import locate
 from headcount.statistics import Comparison, Interval, counted, ratio_interval
 from headcount.tasks.factory import task
@@ -54,7 +55,7 @@ def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokeniz
     if sentences.targets is not None:
         targets = list(sentences.targets)
         return task("translation", source=texts, target=targets, tokenizer=tokenizer, metric="loss")
-    if locate(model).kinds == ("decoder",):
+    if locate(model).kinds == ("decoder",) and is_causal(model):
         return task("language-modelling", texts=texts, tokenizer=tokenizer, metric="loss")
     raise UsageError(
         f"Replacing heads by roles needs a loss: {type(configured_module(model)).__name__} has none on sentences "

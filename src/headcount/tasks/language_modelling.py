@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.hooks import configured_module
+from headcount.hooks import configured_module, is_encoder_decoder
 from headcount.metrics import LOSS, PERPLEXITY
-from headcount.sites.locate import reads_both_ways
+from headcount.sites.causality import is_causal
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_logits
@@ -56,11 +56,7 @@ class LanguageModelling(PlainTextTask):
         return {name: float(metric.of_sums(sums)) for name, metric in (("loss", LOSS), (self.metric.name, self.metric))}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        if reads_both_ways(model):
-            raise UsageError(
-                f"{type(configured_module(model)).__name__} attends in both directions: as a language model it would "
-                "see the tokens it predicts. Use the task masked-language-modelling."
-            )
+        _check_direction(model)
         logits_BTV: Tensor = model(**model_inputs(model, batch, ("input_ids", "attention_mask"))).logits
         check_logits(model, logits_BTV, self.name, dimensions=3)
         return logits_BTV
@@ -72,6 +68,21 @@ class LanguageModelling(PlainTextTask):
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: negative log-likelihood and predicted tokens of each text."""
         return np.stack([self.nll(model, batch).double().cpu().numpy(), _predicted(batch).sum(-1).numpy()], axis=1)
+
+
+def _check_direction(model: nn.Module) -> None:
+    """Raise if the model sees the tokens it predicts."""
+    name = type(configured_module(model)).__name__
+    if is_encoder_decoder(model):
+        raise UsageError(
+            f"{name} is an encoder-decoder: its encoder sees the tokens that a language model predicts. Use the task "
+            "translation."
+        )
+    if not is_causal(model):
+        raise UsageError(
+            f"{name} attends in both directions: as a language model it would see the tokens it predicts. Use the "
+            "task masked-language-modelling."
+        )
 
 
 def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:

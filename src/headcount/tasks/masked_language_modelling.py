@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from headcount.errors import UsageError
+from headcount.hooks import is_encoder_decoder
 from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
+from headcount.sites.causality import is_causal
 from headcount.sites.devices import input_device
-from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_ids, check_logits
@@ -111,7 +112,7 @@ class MaskedLanguageModelling(PlainTextTask):
         inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
         check_length(model, batch["input_ids"].shape[1])
         check_ids(model, batch["input_ids"])
-        if set(locate(model).kinds) == {"decoder"}:
+        if not is_encoder_decoder(model) and is_causal(model):
             raise UsageError(
                 "A decoder does not see the tokens after a masked one, so it cannot be measured by "
                 "masked-language-modelling. Use the task language-modelling."

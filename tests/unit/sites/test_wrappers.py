@@ -14,8 +14,8 @@ from torch import Tensor, nn
 import headcount as hc
 import zoo
 from headcount.hooks import configured_module
+from headcount.sites.causality import is_causal
 from headcount.sites.fingerprint import config_hash, weight_hash
-from headcount.sites.locate import reads_both_ways
 
 
 class Own(nn.Module):
@@ -105,7 +105,7 @@ def test_hashes_and_random_numbers_are_those_of_the_model(bert: nn.Module, wrap:
     assert weight_hash(wrapped) == weight_hash(bert)
     assert config_hash(wrapped) == config_hash(bert)
     assert hc.score("random", wrapped, None) == hc.score("random", bert, None)
-    assert reads_both_ways(wrapped) == reads_both_ways(bert)
+    assert is_causal(wrapped) == is_causal(bert)
 
 
 def test_weights_beside_the_wrapped_model_are_hashed_too(bert: nn.Module) -> None:

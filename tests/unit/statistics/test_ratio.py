@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -68,3 +70,10 @@ def test_sentences_that_are_alike_lose_little() -> None:
     ends = percentile_interval((counts_RN @ above_NH) / (counts_RN @ below_NH), units=60)
     wide = RatioSums.of(above_NH, below_NH).widen(*ends)
     assert np.mean(wide[1] - wide[0]) < 1.04 * np.mean(ends[1] - ends[0])
+
+
+def test_a_ratio_of_nothing_is_not_a_number_and_says_no_more() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high = RatioSums.of(np.ones((3, 2)), np.array([[0.0, 1.0]] * 3)).widen(np.zeros(2), np.ones(2))
+    assert (low[1], high[1]) == (0, 1)
