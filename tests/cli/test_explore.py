@@ -169,3 +169,13 @@ def test_a_page_is_not_kept_after_its_texts_changed(models: Path, tmp_path: Path
     refused = run(*asked)
     assert refused.exit_code == 2
     assert "was begun with other settings" in " ".join(refused.output.split())
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_sentences_that_are_too_long_are_cut_with_a_warning_or_not_counted(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join([*sentences(6), " ".join(["w5"] * 300)]) + "\n")
+    with pytest.warns(UserWarning, match=r"1 text reaches \d+ tokens, the most that .* reads?; longer ones"):
+        _, parts = explored(models / "llama", tmp_path / "out", "--data", str(tmp_path / "texts.txt"), "--limit", "7")
+    roles, looked_at = parts.records["roles"].parts, parts.records["setup"].parts.looked_at
+    assert looked_at.startswith(f"6 sentences of {tmp_path / 'texts.txt'} (1 more were skipped), and 7 ")
+    assert roles.sentences == 6 + 7

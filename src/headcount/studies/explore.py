@@ -22,6 +22,7 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.tables import SUFFIXES
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.head_roles.measure import read_sentences
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
@@ -32,7 +33,7 @@ from headcount.studies.parts_folder import run_parts
 from headcount.studies.playing import first_of, texts_of
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.subject import StudySubject
-from headcount.studies.workload import Workload
+from headcount.studies.workload import LIMIT_OF_MODEL, Workload, warn_of_cuts
 from headcount.tasks.task import Reading, Task, tasks
 
 if TYPE_CHECKING:
@@ -180,7 +181,11 @@ class Explored(StudySubject):
         metric = None if self.kind.stationary else "loss"
         reading = Reading(batch_size, self._longest, metric, reference=lambda: self.model)
         targets = list(self.targets[: len(texts)]) if self.kind.writes else None
-        return self.kind.of_texts(texts, self.tokenizer, reading, targets=targets)
+        task = self.kind.of_texts(texts, self.tokenizer, reading, targets=targets)
+        chosen = self._longest == self.settings.max_length
+        reason = "the most that explore reads" if chosen else LIMIT_OF_MODEL
+        warn_of_cuts(int((task.lengths.max(1) >= self._longest).sum()), self._longest, reason)
+        return task
 
     def _written(self, sentences: Sequence[Tree | str]) -> list[str]:
         """Return the greedy translations of sentences by the model."""
@@ -240,13 +245,17 @@ def _because(subject: Explored, task: str | None) -> str:
 
 
 def _looked_at(subject: Explored) -> str:
+    """Name the sentences of roles, without those that are skipped."""
     text, sentences, data = subject.text, subject.sentences, subject.settings.source.data
+    read = read_sentences(subject.model, sentences, subject.tokenizer, sentences.targets)
+    of_text = sum(number < len(text) for number in read)
     if not data:
-        return f"{len(sentences)} {EMBEDDED} with gold trees"
+        return f"{of_text} {EMBEDDED} with gold trees"
+    skipped = f" ({len(text) - of_text} more were skipped)" if of_text < len(text) else ""
     if text.trees:
-        return f"{len(text)} sentences of {data} with their trees"
-    more = len(sentences) - len(text)
-    return f"{len(text)} sentences of {data}, and {more} {EMBEDDED} with gold trees for syntax"
+        return f"{of_text} sentences of {data} with their trees{skipped}"
+    more = len(read) - of_text
+    return f"{of_text} sentences of {data}{skipped}, and {more} {EMBEDDED} with gold trees for syntax"
 
 
 def _roles(subject: Explored) -> Record:
