@@ -1,7 +1,7 @@
 """V8: specialised heads are the last to be pruned (Voita et al. 2019, section 6.2).
 
-Null hypothesis: roles are permuted among the heads of each layer of a kind, once for all pruned models of a run, so that budgets
-that share heads do not count as independent. Shapes: R rounds, H heads, M pruned models.
+Null hypothesis: roles are permuted among the heads of each layer of a kind, once for all pruned models of a run, so
+that budgets that share heads do not count as independent. Shapes: R rounds, H heads, M pruned models.
 """
 
 from __future__ import annotations
