@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from transformers import BertConfig, BertForSequenceClassification, BertModel, GPT2Config, GPT2LMHeadModel
 
 import headcount as hc
+from headcount.cli.commands.prune import _folders
 from headcount.cli.main import main
 from headcount.corpora.examples import example_hash, in_first_half
 from headcount.errors import UsageError
@@ -348,6 +349,11 @@ def test_named_heads_must_have_the_shape_asked_for(tuned: str, tmp_path: Path) -
     assert done.exit_code == 2
     assert "the same number in every layer" in done.output.replace("\n", " ")
     assert not (tmp_path / "out").exists()
+
+
+def test_values_that_agree_in_six_digits_have_folders_of_their_own() -> None:
+    assert _folders([0.1, 0.02]) == {0.1: "0.1", 0.02: "0.02"}
+    assert _folders([0.1, 0.10000001, 3.0]) == {0.1: "0.1", 0.10000001: "0.10000001", 3.0: "3"}
 
 
 def test_training_refuses_what_would_do_nothing(place: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -220,9 +221,12 @@ def test_another_tokenizer_under_the_same_name_needs_another_folder(settings: St
         whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
 
 
-def test_settings_are_read_and_written(settings: StudySettings) -> None:
-    import tomllib
+def test_any_character_of_a_setting_is_written_as_toml(settings: StudySettings) -> None:
+    named = replace(settings, model='m\U0001f600 "\u00e9" \x7f\t\\')
+    assert StudySettings.read(tomllib.loads(named.to_toml())) == named
 
+
+def test_settings_are_read_and_written(settings: StudySettings) -> None:
     assert StudySettings.read(tomllib.loads(settings.to_toml())) == settings
     with pytest.raises(UnknownName, match="measure_split"):
         StudySettings.read({"model": "m", "source": {"data": "d"}, "measure_splits": "test"})
