@@ -95,7 +95,7 @@ def _left(counts: dict[str, int], *, seed: int) -> list[str]:
 
 
 def by_kind(holds: bool) -> Planted:
-    counts = {"encoder": 1, "decoder": 2, "cross": 4} if holds else {"encoder": 4, "decoder": 2, "cross": 1}
+    counts = {"encoder": 1, "decoder": 2, "cross": 4} if holds else {"encoder": 3, "decoder": 2, "cross": 1}
     kept = {(42, seed): _left(counts, seed=seed) for seed in range(4)}
     return [model(tradeoff(kept, sites=SITES, pruned="heads of all kinds"))]
 

@@ -83,7 +83,8 @@ def new_file(path: str | Path) -> Iterator[Path]:
     """A temporary name to write a file to. On success the file is renamed; on failure nothing changes."""
     target = Path(path)
     with _scratch(target) as scratch:
-        fresh = scratch / target.name
+        fresh = scratch / _NEW / target.name  # in a folder of its own: beside the lock, its name may be one of ours
+        fresh.parent.mkdir()
         yield fresh
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())

@@ -152,3 +152,30 @@ def test_what_is_wrong_is_said(models: Path, tmp_path: Path) -> None:
     assert "at most 12 times; got 13" in run("explore", str(models / "llama"), *many).output
     assert "There is no folder" in run("explore", "/no/such/model").output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("without_pictures")
+@pytest.mark.parametrize("changed", ["texts.txt", "counts.tsv"])
+def test_a_page_is_not_kept_after_its_texts_changed(models: Path, tmp_path: Path, changed: str) -> None:
+    """Also where only roles, or only token counts, read the text."""
+    (tmp_path / "texts.txt").write_text("\n".join(sentences(150)) + "\n")
+    (tmp_path / "counts.tsv").write_text("w5\t9\nw6\t3\n")
+    given = ["--data", str(tmp_path / "texts.txt"), "--limit", "140", "--one-out", "6"]
+    given += ["--frequencies", str(tmp_path / "counts.tsv")] if changed == "counts.tsv" else []
+    asked = ["explore", str(models / "llama"), *given, "--out", str(tmp_path / "out")]
+    assert run(*asked).exit_code == 0
+    with (tmp_path / changed).open("a") as file:
+        file.write("w7\t5\n" if changed == "counts.tsv" else "w7 w8 w9\n")
+    refused = run(*asked)
+    assert refused.exit_code == 2
+    assert "was begun with other settings" in " ".join(refused.output.split())
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_sentences_that_are_too_long_are_cut_with_a_warning_or_not_counted(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join([*sentences(6), " ".join(["w5"] * 300)]) + "\n")
+    with pytest.warns(UserWarning, match=r"1 text reaches \d+ tokens, the most that .* reads?; longer ones"):
+        _, parts = explored(models / "llama", tmp_path / "out", "--data", str(tmp_path / "texts.txt"), "--limit", "7")
+    roles, looked_at = parts.records["roles"].parts, parts.records["setup"].parts.looked_at
+    assert looked_at.startswith(f"6 sentences of {tmp_path / 'texts.txt'} (1 more were skipped), and 7 ")
+    assert roles.sentences == 6 + 7

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from transformers import BertConfig, BertForSequenceClassification, BertModel, GPT2Config, GPT2LMHeadModel
 
 import headcount as hc
+from headcount.cli.commands.prune import _folders
 from headcount.cli.main import main
 from headcount.corpora.examples import example_hash, in_first_half
 from headcount.errors import UsageError
@@ -350,6 +351,11 @@ def test_named_heads_must_have_the_shape_asked_for(tuned: str, tmp_path: Path) -
     assert not (tmp_path / "out").exists()
 
 
+def test_values_that_agree_in_six_digits_have_folders_of_their_own() -> None:
+    assert _folders([0.1, 0.02]) == {0.1: "0.1", 0.02: "0.02"}
+    assert _folders([0.1, 0.10000001, 3.0]) == {0.1: "0.1", 0.10000001: "0.10000001", 3.0: "3"}
+
+
 def test_training_refuses_what_would_do_nothing(place: Path, tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")]
     tuning = ["train", str(place / "encoder"), "--task", "classification", "--data", str(place / "data")]
@@ -441,6 +447,33 @@ def test_every_point_is_a_model_that_the_command_it_names_makes(tuned: str, plac
         made = hc.load(arguments[-1]).state_dict()
         assert kept.keys() == made.keys()
         assert all(torch.equal(kept[name], made[name]) for name in kept), point["command"]
+
+
+@pytest.mark.parametrize("data", ["file", "folder without test", "folder"])
+def test_a_point_and_its_command_read_the_same_texts(tuned: str, place: Path, tmp_path: Path, data: str) -> None:
+    texts = shutil.copytree(place / "data", tmp_path / "data")
+    if data != "folder":
+        (texts / "test.tsv").unlink()
+    source = texts / "train.tsv" if data == "file" else texts
+    asked = ["--ways", "rank-gradient,greedy", "--against", "greedy", "--keep", "3", "--steps", "1", "--tune", "1"]
+    asked += ["--choose-limit", "9", "--no-roles", "--format", "svg", "--out", str(tmp_path / "out")]
+    done = run("study", "tradeoff", tuned, "--task", "classification", "--data", str(source), *asked)
+    assert done.exit_code == 0, done.output
+    for point in json.loads((tmp_path / "out" / "record.json").read_text())["parts"]["points"]:
+        _, *arguments = shlex.split(point["command"].replace("DIR", str(tmp_path / point["way"])))
+        again = run(*arguments)
+        assert again.exit_code == 0, again.output
+        made = json.loads((tmp_path / point["way"] / "record.json").read_text())["parts"]
+        assert (made["heads"], made["quality"]["after"]) == (point["heads"], point["after"])
+
+
+@pytest.mark.parametrize("choose", [["gradient"], ["random"], ["l0", "--steps", "2"]], ids=lambda choose: choose[0])
+def test_a_file_is_halved_however_heads_are_chosen(tuned: str, place: Path, tmp_path: Path, choose: list[str]) -> None:
+    file = ["--task", "classification", "--data", str(place / "data" / "train.tsv")]
+    how = ["--choose", *choose, "--keep", "4", "--tune", "1"]
+    done = run("prune", tuned, *how, *file, "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    assert "of the other half of train.tsv, held out" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("trees", [True, False], ids=["treebank", "one held-out split"])

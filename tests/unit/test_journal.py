@@ -79,6 +79,18 @@ def kill_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
 
 
+@pytest.mark.parametrize("name", ["old", "new", "gone", "lock", "page.html"])
+def test_a_file_may_have_any_name(name: str, tmp_path: Path) -> None:
+    """Also one that a scratch folder uses: half a file is never taken for the old one."""
+    target = journal.write_text(tmp_path / name, "finished")
+    with contextlib.suppress(KeyboardInterrupt), journal.new_file(target) as fresh:
+        fresh.write_text("half of a fi")
+        raise KeyboardInterrupt
+    assert target.read_text() == "finished"
+    assert journal.write_text(target, "again").read_text() == "again"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 @pytest.mark.parametrize(
     ("in_one_step", "number", "there", "recovered"),
     [

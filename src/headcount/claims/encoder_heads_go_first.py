@@ -33,7 +33,7 @@ def seeds_of(pruning: Pruning) -> int:
 
 def of_all_kinds(models: Sequence[StudiedModel]) -> list[Pruning]:
     """Trade-offs over the three kinds of an encoder-decoder."""
-    everyone = [pruning for model in models for pruning in prunings(model, all_kinds=True) if pruning.sites]
+    everyone = [pruning for model in models for pruning in prunings(model, all_kinds=True) if pruning.heads]
     return [pruning for pruning in everyone if all(of_kind(pruning.heads, kind) for kind in KINDS)]
 
 

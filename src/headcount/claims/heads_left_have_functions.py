@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import Pruning, of_kind, prunings, role_names, unsettled
+from headcount.claims.pruned import Pruning, prunings, role_names, unsettled, with_known_role
 from headcount.claims.shares import share_interval
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
@@ -18,7 +18,7 @@ THIRD = 17 / 48  # the paper's model
 
 def _nearest(pruning: Pruning) -> list[Point]:
     """The models, one for each seed, whose share of heads is nearest to the paper's."""
-    with_roles = [model for model in pruning.models if model.roles]
+    with_roles = [model for model in pruning.models if with_known_role(model.heads, pruning, model.roles or ())]
     if not with_roles:
         return []
     keep = min((model.keep for model in with_roles), key=lambda keep: abs(keep / pruning.budgeted - THIRD))
@@ -27,7 +27,8 @@ def _nearest(pruning: Pruning) -> list[Point]:
 
 def _share(pruning: Pruning, model: Point, *, unsure: bool = False) -> Interval:
     """Of the heads left with a function. unsure: with those that may have one."""
-    heads, roles = of_kind(model.heads, pruning.kind), role_names(model.roles or {})
+    roles = role_names(model.roles or {})
+    heads = with_known_role(model.heads, pruning, roles)
     having = {str(head) for head in heads if roles.get(str(head), frozenset()) & set(PAPER_ROLES)}
     if unsure:
         having |= {str(head) for head in heads} & set(model.unsure or ())

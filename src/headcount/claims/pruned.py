@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headcount.claims.studied import StudiedModel
@@ -18,16 +18,11 @@ ALL_KINDS = "heads of all kinds"
 class Pruning:
     """The models of one trade-off that were pruned by gates."""
 
-    kind: str  # that lost heads; empty: all kinds
-    sites: Mapping[str, int]  # site -> heads of the whole model
+    kinds: tuple[str, ...]  # that lost heads; empty: all kinds
+    heads: tuple[str, ...]  # names of the whole model's heads; empty if unknown
     roles: Mapping[str, frozenset[str]]  # of the whole model's heads
     models: tuple[Point, ...]
     budgeted: int  # heads that may be removed
-
-    @property
-    def heads(self) -> list[str]:
-        """Of the whole model."""
-        return [f"{site}.{index}" for site, count in self.sites.items() for index in range(count)]
 
     @property
     def marked(self) -> set[str]:
@@ -52,7 +47,7 @@ def unsettled(studied: Sequence[Pruning]) -> str:
 def prunings(model: StudiedModel, *, all_kinds: bool) -> list[Pruning]:
     """The trade-off of one kind of heads, or of all kinds together, that has models by gates; the first of several."""
     rows = [_pruning(tradeoff, model.first(RolesFound)) for tradeoff in model.every(Tradeoff)]
-    return [row for row in rows if (not row.kind) == all_kinds and row.models][:1]
+    return [row for row in rows if (not row.kinds) == all_kinds and row.models][:1]
 
 
 def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
@@ -60,17 +55,32 @@ def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
     ways = sorted({point.way for point in points if point.way.split("/")[0] == "l0"}, key=len)
     by_head = tradeoff.whole_roles or (roles.roles if roles else {})
     return Pruning(
-        kind="" if tradeoff.pruned == ALL_KINDS else tradeoff.pruned.removesuffix(" heads"),
-        sites=tradeoff.heads_by_site,
+        kinds=() if tradeoff.pruned == ALL_KINDS else tuple(tradeoff.pruned.removesuffix(" heads").split(" and ")),
+        heads=_all_heads(tradeoff),
         roles=role_names(by_head),
         models=tuple(point for point in points if point.way in ways[:1]),
         budgeted=tradeoff.gated,
     )
 
 
+def _all_heads(tradeoff: Tradeoff) -> tuple[str, ...]:
+    """Names of the whole model's heads; none if an older record of a model that was pruned before lacks some."""
+    known = tradeoff.known_heads
+    return known if len(known) == sum(tradeoff.heads_by_site.values()) else ()
+
+
 def role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:
     return {head: frozenset(item.role for item in held) for head, held in by_head.items()}
 
 
-def of_kind(heads: Sequence[str], kind: str) -> list[Head]:
-    return [head for head in map(Head.parse, heads) if head.kind == kind]
+def of_kind(heads: Iterable[str], *kinds: str) -> list[Head]:
+    return [head for head in map(Head.parse, heads) if head.kind in kinds]
+
+
+def with_known_role(heads: Iterable[str], pruning: Pruning, by_head: Iterable[str]) -> list[Head]:
+    """The heads of the pruned kinds whose roles were looked at: of an encoder-decoder those of the encoder.
+
+    by_head: names of heads with the result of looking.
+    """
+    looked_at = {Head.parse(name).kind for name in by_head}
+    return of_kind(heads, *looked_at.intersection(pruning.kinds))

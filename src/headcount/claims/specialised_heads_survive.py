@@ -1,7 +1,7 @@
 """V8: specialised heads are the last to be pruned (Voita et al. 2019, section 6.2).
 
-Null hypothesis: roles are permuted among the heads of each layer, once for all pruned models of a run, so that budgets
-that share heads do not count as independent. Shapes: R rounds, H heads, M pruned models.
+Null hypothesis: roles are permuted among the heads of each layer of a kind, once for all pruned models of a run, so
+that budgets that share heads do not count as independent. Shapes: R rounds, H heads, M pruned models.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import Pruning, of_kind, prunings, unsettled
+from headcount.claims.pruned import Pruning, prunings, unsettled, with_known_role
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.statistics import Interval
@@ -21,7 +21,7 @@ _ROUNDS = 5000
 
 
 class Survival(NamedTuple):
-    """Share of marked heads that masks keep, and the same with marks permuted within layers."""
+    """Share of marked heads that masks keep, and the same with marks permuted within sites, the layers of a kind."""
 
     share: float
     expected: float
@@ -39,25 +39,25 @@ class Survival(NamedTuple):
         return float((1 + (self.drawn_R >= self.share - 1e-12).sum()) / (len(self.drawn_R) + 1))
 
 
-def survival(kept_MH: np.ndarray, marked_H: np.ndarray, layer_H: np.ndarray, *, seed: int = 0) -> Survival:
+def survival(kept_MH: np.ndarray, marked_H: np.ndarray, site_H: np.ndarray, *, seed: int = 0) -> Survival:
     """How many marked heads the masks keep, on average."""
     kept_H = kept_MH.mean(0)
     random, dealt_RH = np.random.default_rng(seed), np.empty((_ROUNDS, len(marked_H)))
-    for layer in np.unique(layer_H):
-        inside = layer_H == layer
+    for site in np.unique(site_H):
+        inside = site_H == site
         dealt_RH[:, inside] = random.permuted(np.tile(marked_H[inside], (_ROUNDS, 1)), axis=1)
     total = marked_H.sum()
-    expected = sum(kept_H[layer_H == layer].mean() * marked_H[layer_H == layer].sum() for layer in np.unique(layer_H))
+    expected = sum(kept_H[site_H == site].mean() * marked_H[site_H == site].sum() for site in np.unique(site_H))
     return Survival(float(kept_H @ marked_H / total), float(expected / total), dealt_RH @ kept_H / total)
 
 
 def _survival(pruning: Pruning, marked: set[str]) -> Survival | None:
-    heads = of_kind(pruning.heads, pruning.kind)
+    heads = with_known_role(pruning.heads, pruning, pruning.roles)
     marked_H = np.array([str(head) in marked for head in heads], dtype=float)
     if not 0 < marked_H.sum() < len(heads):
         return None
     kept_MH = np.array([[str(head) in model.heads for head in heads] for model in pruning.models], dtype=float)
-    return survival(kept_MH, marked_H, np.array([head.layer for head in heads]))
+    return survival(kept_MH, marked_H, np.array([f"{head.kind}.{head.layer}" for head in heads]))
 
 
 def _by_role(run_prunings: Sequence[Pruning]) -> str:
@@ -75,7 +75,7 @@ def _by_role(run_prunings: Sequence[Pruning]) -> str:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    by_model = [pruning for model in models for pruning in prunings(model, all_kinds=False) if pruning.sites]
+    by_model = [pruning for model in models for pruning in prunings(model, all_kinds=False) if pruning.heads]
     if not by_model:
         return missing("no trade-off with gates on heads of one kind")
     rows = [(pruning, row) for pruning in by_model if (row := _survival(pruning, pruning.marked)) is not None]

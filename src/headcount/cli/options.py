@@ -275,9 +275,12 @@ def limit(default: int | None = None) -> Command:
     return integer("--limit", "Use at most this many texts.", default)
 
 
+def choose_limit(default: int | None = None) -> Command:
+    return integer("--choose-limit", "Most texts to score heads on.", default)
+
+
 gate_steps = integer("--steps", "Training steps with gates.", 150)
 tune_steps = integer("--tune", "Fine-tuning steps after the gates.", 1050, least=0)
-choose_limit = integer("--choose-limit", "Most texts to score heads on.", 300)
 train_limit = integer("--train-limit", "Train on at most this many texts. Default: all.")
 save_seconds = click.option(
     "--save-seconds", default=60.0, show_default=True, type=Real(0, min_open=True),

@@ -90,7 +90,7 @@ def _combined(values: dict[str, Any], model: str, source: data.Source, arguments
         del of_source["split"]
     settings = {name: arguments[name] for name in _SETTINGS if options.is_typed(name)}
     settings |= {"model": model} if model else {}
-    corpus = trained_on(model)
+    corpus = trained_on(model or str(values.get("model", "")))
     by_default = {"data": corpus} if corpus else {}
     return {**values, **settings, "source": {**by_default, **values.get("source", {}), **of_source}}
 

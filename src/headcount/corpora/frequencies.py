@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -44,6 +45,10 @@ class Frequencies:
 
     def __contains__(self, token: object) -> bool:
         return token in self._counts
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.blake2b(repr(sorted(self._counts.items())).encode(), digest_size=20).hexdigest()
 
     @property
     def common(self) -> int:

@@ -151,6 +151,17 @@ def roles(
     return work.result(encoder, signature)
 
 
+def read_sentences(
+    model: nn.Module,
+    corpus: Iterable[Tree | str],
+    tokenizer: PreTrainedTokenizerBase,
+    targets: Iterable[str] | None = None,
+) -> list[int]:
+    """Numbers of the sentences that `roles` reads; it skips empty ones and those too long for the model."""
+    encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=())
+    return [sentence.number for _, window in windows(encoder, corpus, targets) for sentence in window]
+
+
 def _check_text(model: nn.Module) -> None:
     """Raise if roles are not defined: for models of images or speech, or with towers that cannot be distinguished."""
     original = configured_module(model)

@@ -217,6 +217,11 @@ class Pipeline:
         return self.chooser.trains or self.tunes
 
     @property
+    def reads(self) -> bool:
+        """Whether heads are chosen on texts, or compensated for."""
+        return self.chooser.needs_data or self.compensate != "none"
+
+    @property
     def random(self) -> bool:
         """Whether another seed gives another model."""
         return self.trains or self.chooser.random

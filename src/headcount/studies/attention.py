@@ -20,9 +20,13 @@ from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.tasks.texts import check_length
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+_SHORTER = "Attention is shown on the whole text: give a shorter one."
 
 
 def attention_map(
@@ -45,6 +49,7 @@ def attention_map(
     config = original.config
     both = bool(getattr(config, "is_encoder_decoder", False))
     ids, source = _tokens(tokenizer, text)
+    check_length(model, len(ids), hint=_SHORTER)
     inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
     device = input_device(model)
     inputs = {key: value.to(device) for key, value in inputs.items()}
@@ -52,6 +57,7 @@ def attention_map(
     with evaluating(model):
         if both and located.kind != "encoder":
             read_1T, written = _target(original, tokenizer, inputs, target)
+            check_length(model, read_1T.shape[1], hint=_SHORTER)
             inputs["decoder_input_ids"] = read_1T
         runs = original.get_encoder() if both and located.kind == "encoder" else original
         with tapped(model, "attention") as taps:

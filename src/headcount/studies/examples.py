@@ -55,11 +55,15 @@ def examples(
     if count < 1 or longest < 2:
         raise UsageError(f"count must be at least 1 and longest at least 2 tokens; got {count} and {longest}.")
     chosen_rows: list[Example] = []
-    used, too_long = 0, 0
+    used, too_short, too_long = 0, 0, 0
     for index, sentence in enumerate(sentences):
         if len(chosen_rows) == count:
             break
-        example = _example(model, tokenizer, sentence, targets[index] if targets else None, longest)
+        encoded = pieces(tokenizer, sentence.text if isinstance(sentence, Tree) else sentence)
+        if len(encoded.ids) < 2:
+            too_short += 1
+            continue
+        example = _example(model, tokenizer, sentence, encoded, targets[index] if targets else None, longest)
         if example is None:
             too_long += 1
             continue
@@ -74,16 +78,20 @@ def examples(
         )
     arguments = {"data": data, "count": count, "longest": longest}
     signature = Signature(name, weight_hash(model), arguments=arguments)
-    return Record("examples", signature, Examples(tuple(chosen_rows), too_long))
+    return Record("examples", signature, Examples(tuple(chosen_rows), too_long, too_short))
 
 
 def _example(
-    model: nn.Module, tokenizer: PreTrainedTokenizerBase, sentence: Tree | str, target: str | None, longest: int
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    sentence: Tree | str,
+    encoded: Pieces,
+    target: str | None,
+    longest: int,
 ) -> Example | None:
-    text = sentence.text if isinstance(sentence, Tree) else sentence
-    encoded = pieces(tokenizer, text)
-    ids = encoded.ids
-    if not 2 <= len(ids) <= longest:
+    """None if the sentence or its target is too long."""
+    text, ids = sentence.text if isinstance(sentence, Tree) else sentence, encoded.ids
+    if len(ids) > longest:
         return None
     original: Any = configured_module(model)
     config, device = original.config, input_device(model)

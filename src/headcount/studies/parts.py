@@ -199,3 +199,11 @@ PARTS: dict[str, Part] = {
     "tradeoff": _tradeoff,
     "all-kinds": _all_kinds,
 }
+# Texts that a part reads besides those that heads are chosen and measured on, by their names in a StudySubject.
+READS: dict[str, tuple[str, ...]] = {
+    "roles": ("sentences", "frequencies"),
+    "attention": ("sentences",),
+    "examples": ("sentences",),
+    "tradeoff": ("training", "sentences", "frequencies"),
+    "all-kinds": ("training", "sentences", "frequencies"),
+}

@@ -2,6 +2,7 @@
 
 DIR/settings.json       all settings; a folder is resumed only with the settings it was started with
 DIR/subject.json        and only with the same weights and the same texts to choose and measure on
+DIR/TEXTS.json          and the same further texts that its parts read: training, sentences, frequencies
 DIR/tokens.json         and only with the same tokenizer
 DIR/configuration.json  and with the same configuration of the model
 DIR/parts/NAME.json     the record of each part
@@ -21,7 +22,7 @@ from headcount.errors import FolderError, HeadcountError, RecordError, UsageErro
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.record.results.tradeoff import Tradeoff
-from headcount.studies.parts import Part
+from headcount.studies.parts import READS, Part
 from headcount.studies.subject import StudySubject
 from headcount.tasks.inputs import claim_inputs
 
@@ -64,6 +65,7 @@ def _run(
     fingerprints = subject.fingerprints()  # also of a finished study: its numbers may be of other weights or texts
     journal.claim(out, "settings.json", asdict(settings))
     journal.claim(out, "subject.json", fingerprints)
+    _claim_texts(subject, [part for part in makers if part in wanted or _file(out, part).is_file()], out)
     claim_inputs(out, subject.model, subject.choosing)
     for part in outdated:  # only now: a command that is refused removes nothing
         _file(out, part).unlink(missing_ok=True)
@@ -92,6 +94,17 @@ def _run(
             record.save(out / "record.json")
         refresh(record)
     return Record("combined", signature, combined)
+
+
+def _claim_texts(subject: StudySubject, parts: Iterable[str], out: Path) -> None:
+    """Write the hashes of the texts that some of the parts read, or raise if they read others before.
+
+    Each text has a file of its own, written when a part first reads it.
+    """
+    for name in dict.fromkeys(name for part in parts for name in READS.get(part, ())):
+        text_hash = subject.text_hash(name)
+        if text_hash is not None:
+            journal.claim(out, f"{name}.json", {name: text_hash})
 
 
 def _save_last(

@@ -39,8 +39,14 @@ class Models:
     def path(self, arm: Arm) -> Path:
         return self.folder / arm.name
 
-    def has(self, arm: Arm) -> bool:
-        return (self.path(arm) / "config.json").is_file()
+    def has(self, arm: Arm, earlier: PointFile) -> bool:
+        """Whether the folder has the model of this measured point, not only one of its name."""
+        return earlier.saved and (self.path(arm) / "config.json").is_file()
+
+    def save(self, arm: Arm, pruned: Pruned) -> None:
+        """Save the model of a point. It replaces one that other settings left under its name."""
+        saving = replace(self.saving, overwrite=True)
+        saving.save(pruned.model, self.path(arm), saving.completed(pruned.model, pruned.record))
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class PointInputs:
     def complete(self, arm: Arm, earlier: PointFile) -> bool:
         """Whether a measured point has everything that is requested."""
         looked_at = self.looking is None or earlier.looked == self.looking.fingerprint
-        return looked_at and (self.models is None or self.models.has(arm))
+        return looked_at and (self.models is None or self.models.has(arm, earlier))
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ class PointFile:
     point: Point
     statistics: tuple[tuple[float, ...], ...]  # statistics of each example at the end
     looked: str | None = None  # fingerprint of the sentences that its roles were measured on
+    saved: bool = False  # whether its model was saved
 
     @classmethod
     def read(cls, file: Path) -> PointFile:
@@ -126,9 +133,9 @@ def _make(inputs: PointInputs, arm: Arm, earlier: PointFile | None) -> PointFile
     result = earlier or PointFile(
         _point_of(inputs, arm, pipeline, pruned, donor), pruned.record.parts.statistics["after"]
     )
-    if inputs.models is not None and not inputs.models.has(arm):
-        saving = inputs.models.saving
-        saving.save(pruned.model, inputs.models.path(arm), saving.completed(pruned.model, pruned.record))
+    if inputs.models is not None and not inputs.models.has(arm, result):
+        inputs.models.save(arm, pruned)
+        result = replace(result, saved=True)
     if inputs.looking is None:
         return result
     roles, unsure = inputs.looking.look(pruned.model)

@@ -121,12 +121,17 @@ def _with_tuples(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
+def _toml(value: object) -> str:
+    """JSON, without its two escapes for one character beyond 16 bits, which TOML does not have."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _table(values: Mapping[str, object], name: str) -> list[str]:
     """The lines of a TOML table and its subtables."""
     lines = [f"[{name}]"] if name else []
     tables = {key: value for key, value in values.items() if isinstance(value, Mapping)}
     plain = {key: value for key, value in values.items() if value is not None and key not in tables}
-    lines += [f"{key} = {json.dumps(value)}" for key, value in plain.items()]
+    lines += [f"{key} = {_toml(value)}" for key, value in plain.items()]
     for key, value in tables.items():
         lines += ["", *_table(value, f"{name}.{key}".strip("."))] if value else []
     return lines if name else [*lines, ""]

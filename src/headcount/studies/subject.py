@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount.checkpoints.loading import Loading
+from headcount.errors import HeadcountError
 from headcount.progress import Progress
 from headcount.record import Record
 from headcount.studies.study_settings import StudySettings
@@ -86,6 +87,14 @@ class StudySubject:
         if trees.is_file():
             texts["trees"] = hashlib.sha256(trees.read_bytes()).hexdigest()[:40]
         return {"weights": weight_hash(self.model), **texts}
+
+    def text_hash(self, name: str) -> str | None:
+        """Hash of the training, sentences or frequencies that some parts read. None if the data does not have them."""
+        try:
+            texts = getattr(self, name)
+        except HeadcountError:  # the part that needs them is skipped with this reason
+            return None
+        return "none" if texts is None else str(texts.fingerprint)
 
     @cached_property
     def sentences(self) -> Any:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headcount.corpora.sentences import Sentences
     from headcount.tasks.task import Task
 
+LIMIT_OF_MODEL = "the most that the model can read"
 MEASURED = "test"  # the split measured by default, if the data has it
 
 
@@ -134,7 +135,8 @@ class Workload:
         task = self.kind.read(self.source, loading.tokenizer(model), reading)
         task.split = self.source.split_label
         if max_length is not None:
-            warn_of_cuts(int((task.lengths.max(1) >= max_length).sum()), max_length, chosen=max_length != limit)
+            reason = LIMIT_OF_MODEL if max_length == limit else "the value of --max-length"
+            warn_of_cuts(int((task.lengths.max(1) >= max_length).sum()), max_length, reason)
         return task
 
     def sentences(self, trees: str | None = None) -> Sentences:
@@ -152,9 +154,8 @@ class Workload:
         return None if texts is None else count_tokens(texts[:limit], tokenizer, source=f"{self.source.data} train")
 
 
-def warn_of_cuts(texts: int, limit: int | None, *, chosen: bool = False) -> None:
-    """Warn of the number of texts that were truncated to the limit of the model, or to a chosen one."""
+def warn_of_cuts(texts: int, limit: int | None, reason: str = LIMIT_OF_MODEL) -> None:
+    """Warn of the number of texts that were truncated to a limit. reason: what the limit is."""
     if texts:
         reaching = "1 text reaches" if texts == 1 else f"{texts} texts reach"
-        reason = "the value of --max-length" if chosen else "the most that the model can read"
         warnings.warn(f"{reaching} {limit} tokens, {reason}; longer ones were truncated.", stacklevel=3)

@@ -64,11 +64,10 @@ def warn_of_repeats(examples: Sequence[Hashable]) -> None:
         )
 
 
-def check_length(model: nn.Module, length: int) -> None:
-    """Raise if texts are longer than the model's table of positions."""
+def check_length(model: nn.Module, length: int, *, hint: str = "") -> None:
+    """Raise if texts are longer than the model's table of positions. hint: what to do, by default to truncate."""
     limit = position_limit(model)
     if limit is not None and length > limit:
-        raise UsageError(
-            f"A text has {length} tokens, but {type(configured_module(model)).__name__} has positions for {limit}. "
-            f"Truncate longer texts: max_length={limit}, or --max-length {limit} on the command line."
-        )
+        hint = hint or f"Truncate longer texts: max_length={limit}, or --max-length {limit} on the command line."
+        name = type(configured_module(model)).__name__
+        raise UsageError(f"A text has {length} tokens, but {name} has positions for {limit}. {hint}")

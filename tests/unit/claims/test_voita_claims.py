@@ -17,6 +17,7 @@ from headcount.claims.specialised_heads_survive import survival
 from headcount.claims.studied import StudiedModel
 from headcount.claims.syntactic_heads_beat_offsets import _over_models_and_relations
 from headcount.record import Record, Signature
+from headcount.record.results.tradeoff import HeldRole
 from headcount.statistics import mean_interval
 from truths import ENCODER_SITES, SITES, TRUTHS, from_scratch, functions, gated
 
@@ -122,6 +123,37 @@ def test_survival_is_against_the_same_layer_profile() -> None:
     row = survival(kept, marked, layers)
     assert (row.share, row.expected) == (1.0, 1.0)
     assert row.excess.low <= 0 <= row.excess.high
+
+
+def test_survival_in_a_model_that_was_pruned_before() -> None:
+    """Its heads keep their numbers."""
+    left = [f"encoder.{layer}.{index}" for layer in range(6) for index in (0, 3, 6, 7, 9, 11)]
+    marked = [head for head in left if head.endswith((".0", ".7", ".9"))]
+    kept = [head for head in left if head.endswith((".0", ".3"))]
+    record = tradeoff({(12, 0): kept}, sites=dict.fromkeys(ENCODER_SITES, 6), marked=marked)
+    whole_roles = {name: (HeldRole("syntactic" if name in marked else "same-token", "", 0.9, 0.1),) for name in left}
+    parts = replace(record.parts, whole_heads=tuple(left), whole_roles=whole_roles)
+    verdict = decide(CLAIMS["V8"], [model(replace(record, parts=parts))])
+    assert verdict.value == pytest.approx(1 / 3 - 2 / 6)
+    older = replace(record, parts=replace(parts, whole_heads=None))
+    assert decide(CLAIMS["V8"], [model(older)]) == verdict, "its roles name the heads"
+    nameless = replace(record, parts=replace(older.parts, whole_roles={name: whole_roles[name] for name in marked}))
+    assert decide(CLAIMS["V8"], [model(nameless)]).runs == 0
+
+
+def test_several_kinds_are_pruned_and_roles_of_one_are_known() -> None:
+    """Heads of other kinds are in no share; a layer of one kind is not that of another."""
+    sites = {"encoder.0": 8, "cross.0": 8}
+    kept = ["encoder.0.0", "encoder.0.1", "cross.0.5"]
+    record = tradeoff({(3, 0): kept}, sites=sites, pruned="encoder and cross heads", marked=["encoder.0.0"])
+    of_encoder = {name: held for name, held in record.parts.whole_roles.items() if name.startswith("encoder")}
+    (point,) = record.parts.points
+    left = replace(point, roles={name: held for name, held in point.roles.items() if name in of_encoder})
+    record = replace(record, parts=replace(record.parts, whole_roles=of_encoder, points=(left,)))
+    assert decide(CLAIMS["V8"], [model(record)]).value == pytest.approx(1 - 2 / 8)
+    assert decide(CLAIMS["V13"], [model(record)]).value == 1
+    cross = replace(record, parts=replace(record.parts, pruned="cross heads"))
+    assert [decide(CLAIMS[number], [model(cross)]).runs for number in ("V8", "V13")] == [0, 0]
 
 
 def test_scratch_with_fewer_steps_than_the_model_decides_nothing() -> None:

@@ -359,7 +359,8 @@ def test_a_trade_off_alone_counts_the_heads_that_no_point_keeps() -> None:
         assert [point["mask"].count("1") for point in line["points"]] == [of, 2]
         assert line["points"][1]["removed"] == of - 2
         assert line["points"][1]["share"] == pytest.approx((of - 2) / of, rel=1e-4)
-    pruned = replace(older, parts=replace(older.parts, heads_by_site={"encoder.0": 1, "encoder.2": 3}))
+    sites = {"encoder.0": 1, "encoder.2": 3}
+    pruned = replace(older, parts=replace(older.parts, heads_by_site=sites, whole_roles=None))
     assert payload(subjects([pruned]))["subjects"][0]["curves"] == []
 
 

@@ -20,6 +20,7 @@ from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.sites.fingerprint import weight_hash
 from headcount.studies import examples as study
+from headcount.studies.attention import attention_map
 from headcount.studies.examples import examples
 from tokens import word_tokenizer
 
@@ -107,3 +108,20 @@ def test_the_command_writes_a_record_the_page_reads(translator: tuple[Any, Any],
     (subject,) = payload(subjects([Record.load(tmp_path / "out" / "record.json")]))["subjects"]
     assert len(subject["examples"]) == 2
     assert set(subject["examples"][0]["attention"]) == set(subject["heads"])
+
+
+def test_sentences_of_one_token_are_not_too_long() -> None:
+    classifier, tokenizer = small_classifier(), word_tokenizer()
+    texts = ["w5", "w5 w6 w7 w8 w9", "w5 w6"]
+    found = examples(classifier, tokenizer, texts, longest=4).parts
+    assert (len(found.examples), found.too_long, found.too_short) == (1, 1, 1)
+
+
+def test_attention_on_a_text_beyond_the_positions_is_one_clear_line() -> None:
+    with pytest.raises(UsageError, match=r"12 tokens, but BertForSequenceClassification has positions for 8.*shorter"):
+        attention_map(small_classifier(), word_tokenizer(), " ".join(["w5"] * 12), head="encoder.0.0")
+
+
+def small_classifier() -> BertForSequenceClassification:
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    return BertForSequenceClassification(BertConfig(vocab_size=99, max_position_embeddings=8, **size))

@@ -123,4 +123,9 @@ def test_a_model_of_the_embedded_corpus_is_studied_on_it(tmp_path: Path) -> None
     assert trained_on(str(tmp_path)) == "grammar:bare"
     done = CliRunner().invoke(main, ["study", "voita2019", str(tmp_path), "--show"])
     assert 'data = "grammar:bare"' in done.output
+    config = tmp_path / "study.toml"
+    config.write_text(f"model = '{tmp_path}'\n")
+    for arguments in ([], [str(tmp_path)]):
+        done = CliRunner().invoke(main, ["study", "voita2019", *arguments, "--config", str(config), "--show"])
+        assert 'data = "grammar:bare"' in done.output, done.output
     assert trained_on(str(tmp_path / "nowhere")) == ""

@@ -33,7 +33,7 @@ from headcount.studies import point as points
 from headcount.studies.kept import Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.point import PointFile, PointInputs, point
-from headcount.studies.tradeoff import Data, Plan, _difference, tradeoff
+from headcount.studies.tradeoff import Data, Models, Plan, _difference, tradeoff
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from subjects import training
@@ -327,6 +327,26 @@ def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypa
     monkeypatch.setattr(Looking, "look", seen)
     tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
     assert looked_at == [model], "what was looked at is not looked at again"
+
+
+@pytest.mark.parametrize("measured", [False, True], ids=["a new point", "a point measured before"])
+def test_a_model_that_other_settings_left_is_replaced(tmp_path: Path, measured: bool) -> None:
+    """A finished command leaves its models, and no points."""
+    model, data, _ = subject(tmp_path)
+    models = Models(tmp_path / "models", Saving(str(tmp_path / "v")))
+    plan = Plan((3,), ("random",), ("encoder",), against="random", **TRAINING)
+    tradeoff(model, data, plan, folder=tmp_path / "first", models=models)
+    longer = replace(plan, gate_steps=5)
+    if measured:
+        tradeoff(model, data, longer, folder=tmp_path / "second")
+    record = tradeoff(model, data, longer, folder=tmp_path / "second", models=models)
+    (found,) = record.parts.points
+    saved = tmp_path / "models" / "random-3-0"
+    kept = hc.load(saved)
+    assert data.measuring.quality(kept).value == pytest.approx(found.after.value, abs=1e-6)
+    before = (saved / "model.safetensors").stat().st_mtime_ns
+    assert tradeoff(model, data, longer, folder=tmp_path / "second", models=models).parts == record.parts
+    assert (saved / "model.safetensors").stat().st_mtime_ns == before, "a saved model is not saved again"
 
 
 def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +174,46 @@ def test_a_finished_study_is_not_that_of_another_model_data_type_or_data(
         whole_study("michel2019", settings, out, parts=["gradient"])
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "part"),
+    [
+        ("dev.tsv", "sentences", "roles"),
+        ("train.tsv", "training", "tradeoff"),
+        ("trees/dev.txt", "sentences", "roles"),
+    ],
+)
+def test_a_folder_is_not_gone_on_with_after_texts_of_single_parts_changed(
+    settings: StudySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, part: str
+) -> None:
+    """Those that heads are chosen and measured on stay: they are the first 6 of their splits."""
+
+    def skipped(_: StudySubject) -> Record:
+        raise UsageError("not in this test")
+
+    monkeypatch.setitem(parts.PARTS, part, skipped)
+    (tmp_path / "train.tsv").write_text((tmp_path / "dev.tsv").read_text())
+    (tmp_path / "trees").mkdir()
+    (tmp_path / "trees" / "dev.txt").write_text("w1 w2 w3\nw4 w5 w6\n")
+    trees = str(tmp_path / "trees") if file.startswith("trees") else ""
+    settings = replace(settings, source=replace(settings.source, limit=6), role_limit=20, trees=trees)
+    out = tmp_path / "out"
+    for _ in range(2):
+        whole_study("voita2019", settings, out, parts=[part])
+    with (tmp_path / file).open("a") as changed:
+        changed.write("1\tw7 w8\n" if file.endswith("tsv") else "w7 w8\n")
+    with pytest.raises(UsageError, match=rf"{text}: .* there, .* now"):
+        whole_study("voita2019", settings, out, parts=[part])
+    (out / f"{text}.json").unlink()  # as in a folder that was begun before texts had such files
+    whole_study("voita2019", settings, out, parts=[part])
+
+
+def test_a_text_that_is_added_later_is_read_later(settings: StudySettings, tmp_path: Path) -> None:
+    subject = StudySubject(settings, Loading(), tmp_path / "unfinished", silent)
+    assert subject.text_hash("training") is None
+    (tmp_path / "train.tsv").write_text((tmp_path / "dev.tsv").read_text())
+    assert subject.text_hash("training")
+
+
 def test_another_tokenizer_under_the_same_name_needs_another_folder(settings: StudySettings, tmp_path: Path) -> None:
     whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
     word_tokenizer(framed=True).save_pretrained(settings.model)
@@ -180,9 +221,12 @@ def test_another_tokenizer_under_the_same_name_needs_another_folder(settings: St
         whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
 
 
-def test_settings_are_read_and_written(settings: StudySettings) -> None:
-    import tomllib
+def test_any_character_of_a_setting_is_written_as_toml(settings: StudySettings) -> None:
+    named = replace(settings, model='m\U0001f600 "\u00e9" \x7f\t\\')
+    assert StudySettings.read(tomllib.loads(named.to_toml())) == named
 
+
+def test_settings_are_read_and_written(settings: StudySettings) -> None:
     assert StudySettings.read(tomllib.loads(settings.to_toml())) == settings
     with pytest.raises(UnknownName, match="measure_split"):
         StudySettings.read({"model": "m", "source": {"data": "d"}, "measure_splits": "test"})

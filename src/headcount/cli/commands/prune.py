@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ _TUNING = {stages.parameter(name, Tuning): name for name in Tuning.limits()}
 _SHAPE = {stages.parameter(name, Shape): name for name in Shape.limits()}
 _TRAINING = (*_TUNING, "train_split", "train_limit", "save_seconds")
 _HEADINGS = {
-    "Which heads go": ("choose", "keep", "remove", "kinds", "seed"),
+    "Which heads go": ("choose", "keep", "remove", "kinds", "choose_limit", "seed"),
     "What the heads that stay look like": ("runtime", *_SHAPE),
     "Compensation": ("compensate", "add_bias", "calibrate_split"),
     "Fine-tuning": _TRAINING,
@@ -79,6 +80,7 @@ def _generated(function: options.Command) -> options.Command:
     help="Split with the calibration data of the compensation. Default: the one that heads are chosen on.",
 )
 @_generated
+@options.choose_limit()
 @click.option("--train-split", default="train", show_default=True, help="Split to train on.")
 @options.train_limit
 @options.save_seconds
@@ -136,7 +138,8 @@ class _Job:
         swept = [name for name, limits in member.limits().items() if limits.several and chooser_values[name]]
         for name in swept:
             if len(chooser_values[name]) > 1:
-                return {f"{value:g}": self._pipeline({**chooser_values, name: value}) for value in chooser_values[name]}
+                folders = _folders(chooser_values[name])
+                return {folders[value]: self._pipeline({**chooser_values, name: value}) for value in folders}
             (chooser_values[name],) = chooser_values[name]
         return {"": self._pipeline(chooser_values)}
 
@@ -256,27 +259,42 @@ class _Job:
             options.refuse(["measure_split"], "does nothing with --measure-task")
         if work is None:
             return Data(measure=by_harness.build(self.model, self.loading)) if by_harness else Data()
-        reads = chooser.needs_data or pipeline.compensate != "none"  # texts, before anything is trained
         metric, work = work.metric, replace(work, metric=None) if by_harness else work  # of the measured task
-        train = work.on(values["train_split"]).with_limit(values["train_limit"])
-        if chooser.trains:
-            train, measured = work.divide(choose=train)
-            choose_on = train
-        else:
-            choose_on, measured = work.divide()
-            if not reads:
-                measured = work.on(measured.source.split)  # all texts: none has to be kept apart
+        train, choose_on, measured = self._divided(work, pipeline)
+        if by_harness is not None:
+            measured = replace(by_harness, metric=metric)
         calibrate_split = values["calibrate_split"]
         sources = {"train": train, "choose": choose_on, "measure": measured, "calibrate": choose_on.on(calibrate_split)}
         needed = {
             "train": pipeline.trains,
-            "choose": not chooser.trains and reads,
+            "choose": not chooser.trains and pipeline.reads,
             "measure": True,
             "calibrate": bool(calibrate_split),
         }
-        if by_harness is not None:
-            sources["measure"], needed["measure"] = replace(by_harness, metric=metric), True
         return Data(**{name: sources[name].build(self.model, self.loading) for name in sources if needed[name]})
+
+    def _divided(self, work: data.Workload, pipeline: Pipeline) -> tuple[data.Workload, data.Workload, data.Workload]:
+        """Texts to train on, to choose heads on and to measure on: those that are used are kept apart."""
+        values = self.values
+        train, choose_on, measured = work.on(values["train_split"]), work, work
+        if values["measure_task"] is None:  # the harness measures on texts of its own
+            if pipeline.reads and not pipeline.chooser.trains:
+                choose_on, measured = work.divide()
+                train = choose_on.on(values["train_split"])
+            else:
+                train, measured = work.divide(choose=train)
+            if not pipeline.reads and not pipeline.trains:
+                measured = work.on(measured.source.split)  # all texts: none has to be kept apart
+        train = train.with_limit(values["train_limit"])
+        if pipeline.chooser.trains:
+            return train, train, measured
+        return train, choose_on.with_limit(values["choose_limit"] or choose_on.source.limit), measured
+
+
+def _folders(values: Sequence[float]) -> dict[float, str]:
+    """Value of an option -> its folder: six digits, or all of them if two values agree in six."""
+    short = Counter(f"{value:g}" for value in set(values))
+    return {value: f"{value:g}" if short[f"{value:g}"] == 1 else repr(value) for value in values}
 
 
 def _budgets(text: str | None) -> tuple[Any, str | None]:

@@ -19,7 +19,7 @@ from headcount.cli import data, options
 @options.integer("--keep", "Heads of the kind that gates keep. Default: a third of them.")
 @options.gate_steps
 @options.tune_steps
-@options.choose_limit
+@options.choose_limit(300)
 @options.output
 def COMMAND(
     models: tuple[str, ...],

@@ -44,7 +44,7 @@ _WAYS = (
 )
 @options.integer("--scratch-steps", "Training steps of scratch.", 3200)
 @options.train_limit
-@options.choose_limit
+@options.choose_limit(300)
 @options.toggle("--roles/--no-roles", "Measure the roles of the remaining heads, in the whole and in the pruned model.")
 @click.option(
     "--trees", help="Sentences to measure roles on: a treebank (.conllu) or a text file. Default: those of --data."
@@ -109,14 +109,16 @@ def COMMAND(
 
 def _command(model: str, work: data.Workload, train_limit: int | None, measured: data.Workload) -> tuple[str, str]:
     """The command that makes a point, before and after the arguments of its pipeline."""
-    reading = [work.as_options(), f"--split {shlex.quote(work.source.split or 'dev')}", f"--limit {work.source.limit}"]
-    reading += [f"--train-limit {train_limit}"] if train_limit else []
     values = click.get_current_context().params
+    reading = [work.as_options(), f"--split {shlex.quote(work.source.split or 'dev')}"]
+    reading += [f"--limit {values['limit']}"] if values["limit"] else []
+    reading += [f"--choose-limit {work.source.limit}"]
+    reading += [f"--train-limit {train_limit}"] if train_limit else []
     for name in filter(options.is_typed, ("max_length", "batch_size", "longest")):
         reading.append(f"--{name.replace('_', '-')} {values[name]}")
     if measured.by_harness:
         reading.append(f"--measure-task {shlex.quote(measured.task)}")
-    elif measured.source.split:
+    elif measured.source.split and measured.source.half is None:  # prune also halves the texts if nothing is named
         reading.append(f"--measure-split {shlex.quote(measured.source.split)}")
     return f"headcount prune {shlex.quote(model)}", f"{' '.join(reading)} --out DIR"
 

@@ -37,7 +37,8 @@ class Examples(Result):
     """Sentences with the attention of every head."""
 
     examples: tuple[Example, ...]
-    too_long: int  # number of sentences skipped because of their length
+    too_long: int  # sentences skipped because they, or their targets, have more tokens than are shown
+    too_short: int = 0  # sentences skipped because they have one token; counted as too long in older records
 
 
 RESULT = Examples

@@ -156,12 +156,13 @@ class Tradeoff(Result):
 
     @property
     def known_heads(self) -> tuple[str, ...]:
-        """Names of the heads of the whole model; of an older record those that its sites and points give."""
+        """Names of the heads of the whole model; of an older record those that its sites, points and roles give."""
         if self.whole_heads is not None:
             return self.whole_heads
-        left = dict.fromkeys(name for point in self.points for name in point.heads)
+        left = (name for point in self.points for name in point.heads)
+        named = dict.fromkeys((*(self.whole_roles or ()), *left))
         numbered = [f"{site}.{index}" for site, count in self.heads_by_site.items() for index in range(count)]
-        return tuple(numbered if set(left) <= set(numbered) else left)  # a pruned model has other numbers
+        return tuple(numbered if set(named) <= set(numbered) else named)  # a pruned model has other numbers
 
     @property
     def behind(self) -> str:
