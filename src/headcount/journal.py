@@ -148,8 +148,9 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
         fresh = scratch / _NEW
         fresh.mkdir()
         yield fresh
-        for old in contents(target):
-            if carry_over is not None and carry_over(old) and not (fresh / old.name).exists():
+        kept = [old for old in contents(target) if carry_over is not None and carry_over(old)]
+        for old in kept:
+            if not (fresh / old.name).exists():
                 _copy(old, fresh / old.name)
         _put_in_place(fresh, target, scratch / _OLD)
 

@@ -71,7 +71,7 @@ def test_only_the_files_of_an_export_are_replaced(models: Path, tmp_path: Path) 
     out = tmp_path / "graph"
     openvino = [models / "bert", "--to", "openvino", "--no-check", "--out", out]
     assert run(*openvino).exit_code == 0
-    own = {name: "mine" for name in ("notes.txt", "serve.py", "results.json", "probe.bin", "probe.safetensors")}
+    own = dict.fromkeys(("notes.txt", "serve.py", "results.json", "probe.bin", "probe.safetensors"), "mine")
     for listed in (True, False):  # exports of earlier versions have no list of their files
         for name, text in own.items():
             (out / name).write_text(text)

@@ -1,4 +1,4 @@
-"""headcount-export.json of an exported folder: the names of the files that the export wrote. All others are the user's."""
+"""headcount-export.json of an exported folder: names of the files that the export wrote. Others are the user's."""
 
 from __future__ import annotations
 
