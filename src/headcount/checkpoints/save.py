@@ -155,3 +155,14 @@ def check_target(target: Path, overwrite: bool) -> None:
         raise CheckpointError(
             f"{target} contains files that are not a checkpoint; nothing was overwritten. Give another folder."
         )
+    refuse_training_run(target)
+
+
+def refuse_training_run(folder: Path) -> None:
+    """Raise if a folder has the state of a training run, which would take the new model for its own result."""
+    if (folder / "training" / "settings.json").is_file():
+        raise UsageError(
+            f"{folder} is the folder of a training run: with its state in {folder / 'training'}, the command that "
+            "began it would take the new model for its result, or replace it. Give another folder, or move that one "
+            "away."
+        )

@@ -11,6 +11,7 @@ from torch import nn
 
 import headcount as hc
 from headcount.cli.main import main
+from headcount.errors import UsageError
 from tokens import word_tokenizer
 
 OWN = {"notes.txt": "mine", "adapters.py": "mine", "probe.safetensors": "mine", "results.json": "{}"}
@@ -74,6 +75,15 @@ def test_a_readme_and_a_measurement_of_the_user_stay(first: Path, bert: nn.Modul
     (first / "record.json").write_text(json.dumps({**record, "study": "mine"}))
     hc.save(bert, first, overwrite=True)
     assert "# My model" in (first / "README.md").read_text()
+    assert (first / "record.json").is_file()
+
+
+def test_a_training_run_is_not_replaced(first: Path, bert: nn.Module) -> None:
+    """The run, repeated, would take the saved model for its own."""
+    (first / "training").mkdir()
+    (first / "training" / "settings.json").write_text("{}")
+    with pytest.raises(UsageError, match="out is the folder of a training run"):
+        hc.save(bert, first, overwrite=True)
     assert (first / "record.json").is_file()
 
 
