@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ except ImportError:  # no such limits on this system
     resource = None  # type: ignore[assignment]
 
 LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
-_SCRATCH, _LOCK, _NEW, _OLD, _GONE = ".headcount-", "lock", "new", "old", "gone"
+_SCRATCH, _LOCK, _NEW, _OLD, _GONE, _SAMPLE = ".headcount-", "lock", "new", "old", "gone", ".sample"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character beyond 16 bits, as JSON escapes it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: more than `ulimit -f` allows
 _LEAST_ROOM = 1 << 16  # bytes; less is a full disk: what is left of a block, or of a buffer, may still be free
@@ -86,6 +86,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
         fresh = scratch / _NEW / target.name  # in a folder of its own: beside the lock, its name may be one of ours
         fresh.parent.mkdir()
         yield fresh
+        _permit([fresh], scratch)
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())
         os.replace(fresh, target)
@@ -149,10 +150,22 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
         fresh = scratch / _NEW
         fresh.mkdir()
         yield fresh
-        for old in contents(target):
-            if carry_over is not None and carry_over(old) and not (fresh / old.name).exists():
+        _permit(fresh.rglob("*"), scratch)
+        kept = [old for old in contents(target) if carry_over is not None and carry_over(old)]
+        for old in kept:
+            if not (fresh / old.name).exists():
                 _copy(old, fresh / old.name)
         _put_in_place(fresh, target, scratch / _OLD)
+
+
+def _permit(paths: Iterable[Path], scratch: Path) -> None:
+    """Give files the permissions of the umask: safetensors writes files that only their owner may read."""
+    sample = scratch / _SAMPLE
+    sample.touch()
+    allowed = sample.stat().st_mode
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            path.chmod(path.stat().st_mode | allowed)
 
 
 def _copy(old: Path, new: Path) -> None:

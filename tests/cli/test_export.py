@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,40 @@ def test_a_folder_is_replaced_when_asked_and_the_model_itself_never(models: Path
     assert itself.exit_code == 2
     assert "is the model itself" in itself.output
     assert len(hc.locate(hc.load(models / "llama")).heads) == 7
+
+
+def test_only_the_files_of_an_export_are_replaced(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "graph"
+    openvino = [models / "bert", "--to", "openvino", "--no-check", "--out", out]
+    assert run(*openvino).exit_code == 0
+    own = dict.fromkeys(("notes.txt", "serve.py", "results.json", "probe.bin", "probe.safetensors"), "mine")
+    for listed in (True, False):  # exports of earlier versions have no list of their files
+        for name, text in own.items():
+            (out / name).write_text(text)
+        if not listed:
+            (out / "headcount-export.json").unlink()
+        (out / "openvino_model.bin").write_bytes(b"old")
+        done = run(*openvino, "--overwrite")
+        assert done.exit_code == 0, done.output
+        assert {name: (out / name).read_text() for name in own} == own
+        assert (out / "openvino_model.bin").read_bytes() != b"old"
+    vllm = run(models / "llama", "--to", "vllm", "--no-check", "--out", out, "--overwrite")
+    assert vllm.exit_code == 0, vllm.output
+    assert not list(out.glob("openvino_*")), "files of the export that is replaced"
+
+
+@pytest.mark.parametrize("beside", ["", "openvino_model.xml"])
+def test_an_export_does_not_replace_a_model(models: Path, tmp_path: Path, beside: str) -> None:
+    out = tmp_path / "model"
+    shutil.copytree(models / "llama", out)
+    if beside:
+        (out / beside).write_text("a graph of another program")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    for arguments in ([models / "bert", "--to", "openvino"], [models / "llama", "--to", "vllm"]):
+        done = run(*arguments, "--no-check", "--out", out, "--overwrite")
+        assert done.exit_code == 1
+        assert "is a model, not an export; nothing was overwritten" in done.output
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 def test_a_file_above_the_limit_is_said_in_one_line(models: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
 from headcount import journal
 from headcount.errors import FolderError, RecordError
@@ -192,8 +193,16 @@ def test_results_are_for_those_whom_the_umask_lets_read(tmp_path: Path) -> None:
     try:
         file = journal.write_text(tmp_path / "record.json", "{}")
         write_folder(tmp_path / "model", "new")
+        (tmp_path / "model" / "secret").touch(mode=0o600)
+        with journal.new_folder(tmp_path / "model", carry_over=lambda path: path.name == "secret") as fresh:
+            save_file({"one": np.ones(1)}, fresh / "model.safetensors")  # for its owner alone
+        with journal.new_file(tmp_path / "state.safetensors") as fresh:
+            save_file({"one": np.ones(1)}, fresh)
     finally:
         os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
+    assert modes == {tmp_path / "model" / "model.safetensors": 0o640, tmp_path / "model" / "secret": 0o600}
+    assert (tmp_path / "state.safetensors").stat().st_mode & 0o777 == 0o640
     assert file.stat().st_mode & 0o777 == 0o640
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o750
 

@@ -39,8 +39,17 @@ def write_card(folder: Path, record: Record[Pruning], *, source: str, revision: 
 def _base_card(source: str, revision: str | None) -> dict[str, Any]:
     """The metadata of the model's card; empty if it has none."""
     path = find_file(source, "README.md", revision)
-    if path is None:
-        return {}
+    return {} if path is None else _metadata(path)
+
+
+def is_card(path: Path) -> bool:
+    """Whether a README.md is a card that `write_card` wrote."""
+    tags = _metadata(path).get("tags")
+    return isinstance(tags, list) and all(tag in tags for tag in _TAGS)
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    """The metadata of a card; empty if it cannot be read."""
     try:
         return dict(ModelCard.load(path, ignore_metadata_errors=True).data.to_dict())
     except (ValueError, OSError):  # a card that cannot be read is no reason to lose a model

@@ -20,8 +20,10 @@ TASKS = {
 }
 
 
-def task_class(config: PreTrainedConfig, task: str, name: str) -> Any:
-    """The class for a task and the model type of a config."""
+def task_class(config: PreTrainedConfig, task: str, name: str, trust_remote_code: bool = False) -> Any:
+    """The class for a task and the model type of a config, or that of the code in the checkpoint, if it is trusted."""
+    if trust_remote_code and TASKS[task] in custom_classes(config):
+        return getattr(transformers, TASKS[task])
     mapping = getattr(transformers, TASKS[task])._model_mapping
     if type(config) not in mapping:
         raise CheckpointError(
@@ -38,16 +40,30 @@ def saved_class(config: PreTrainedConfig, name: str, trust_remote_code: bool) ->
         return transformers.AutoModel
     if hasattr(transformers, architecture):
         return getattr(transformers, architecture)
-    remote_code = [key for key in getattr(config, "auto_map", None) or {} if key.startswith("AutoModel")]
-    if not remote_code:
+    custom = custom_classes(config)
+    if not custom:
         raise CheckpointError(
             f"{name} was saved from the class {architecture}, which transformers does not have. Pass model_class=."
         )
     if not trust_remote_code:
-        raise CheckpointError(
-            f"{name} needs custom code ({architecture}). Review that code, then pass trust_remote_code=True."
-        )
-    return getattr(transformers, remote_code[0])
+        raise code_needed(config, name)
+    return getattr(transformers, custom[0])
+
+
+def custom_classes(config: PreTrainedConfig) -> list[str]:
+    """The Auto classes that code in the checkpoint extends; none if transformers has the class it was saved from."""
+    architecture = saved_class_name(config)
+    if architecture is None or hasattr(transformers, architecture):
+        return []
+    return [name for name in getattr(config, "auto_map", None) or {} if name.startswith("AutoModel")]
+
+
+def code_needed(config: PreTrainedConfig, name: str) -> CheckpointError:
+    """The error for a checkpoint that only the code in it can load."""
+    return CheckpointError(
+        f"{name} needs custom code ({saved_class_name(config)}). Review that code, then pass trust_remote_code=True "
+        "(--trust-remote-code)."
+    )
 
 
 def saved_class_name(config: PreTrainedConfig) -> str | None:

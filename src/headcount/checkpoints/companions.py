@@ -19,6 +19,7 @@ _NAMES = (
     "sentencepiece.bpe.model", "spm.model", "tokenizer.model", "chat_template.jinja", "preprocessor_config.json",
     "processor_config.json", "config_sentence_transformers.json", "sentence_bert_config.json",
 )  # fmt: skip
+_TEMPLATES = "additional_chat_templates"  # a folder that tokenizers write
 _MODULE_FILES = ("config.json", "model.safetensors")  # of a module of sentence-transformers, such as 1_Pooling
 
 
@@ -89,6 +90,17 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
             )
     shutil.copyfile(modules, folder / MODULES)
     return [*copied, MODULES]
+
+
+def is_companion(path: Path) -> bool:
+    """Whether a file or folder in the folder of a checkpoint is one of these files, or a module of modules.json."""
+    if path.name in (*_NAMES, MODULES, _TEMPLATES):
+        return True
+    modules = path.with_name(MODULES)
+    try:
+        return path.is_dir() and modules.is_file() and path.name in module_folders(modules)
+    except CheckpointError:  # a damaged modules.json names no folders
+        return False
 
 
 def _copy(source: str, name: str, folder: Path, revision: str | None) -> bool:

@@ -19,11 +19,12 @@ from headcount.errors import CheckpointError
 CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
 MODULES = "modules.json"  # of sentence-transformers: the modules after the Transformer, each in a folder
 _ADAPTER = "adapter_config.json"
-_GENERATION = "generation_config.json"
+GENERATION = "generation_config.json"
 _MOST_NESTED = 100  # levels of JSON; the configs of transformers have about five
 _MOST_LAYERS = 256  # accepted without checking the weights; the deepest model of the hub has 126
 _LONGEST_NAME = 255  # bytes of the name of a file
 _MOST_LABELS = 1_000_000  # transformers creates a name for each
+_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")  # as save_pretrained names them
 _COUNTS_LAYERS = re.compile(r"layers?$|hidden_groups$|inner_group_num$")
 
 
@@ -40,7 +41,7 @@ def check_source(name: str) -> None:
     if not folder.exists():
         return
     _check_links(folder)
-    check_settings_files(name, (CONFIG, _GENERATION))  # transformers ignores a damaged generation_config.json
+    check_settings_files(name, (CONFIG, GENERATION))  # transformers ignores a damaged generation_config.json
 
 
 def check_config(name: str) -> None:
@@ -70,6 +71,11 @@ def check_weight_files(name: str) -> None:
             f"{name} has no model.safetensors. Only safetensors weights are read: convert other formats first."
         )
     _check_number_of_layers(folder)
+
+
+def is_weight_file(path: Path) -> bool:
+    """Whether a file has the name of the weights of a model, or of their index."""
+    return path.name == INDEX or bool(_WEIGHTS.fullmatch(path.name))
 
 
 def check_settings_files(name: str, files: Iterable[str]) -> None:

@@ -16,7 +16,15 @@ import torch
 import transformers
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
-from headcount.checkpoints.classes import TASKS, check_direction, check_task, saved_class, task_class
+from headcount.checkpoints.classes import (
+    TASKS,
+    check_direction,
+    check_task,
+    code_needed,
+    custom_classes,
+    saved_class,
+    task_class,
+)
 from headcount.checkpoints.folder import check_config, check_source, check_weight_files
 from headcount.checkpoints.weights import NEW_WEIGHTS, check_weights, lacks_pooler_only, missing_weights
 from headcount.errors import CheckpointError, HeadcountError, ModelError, UnknownName, check_type
@@ -80,7 +88,7 @@ def load(
     with _clear_errors(name):
         config = _config(name, classes, options)
         loader = model_class or (
-            task_class(config, task, name) if task else saved_class(config, name, trust_remote_code)
+            task_class(config, task, name, trust_remote_code) if task else saved_class(config, name, trust_remote_code)
         )
         if task and not (model_class or new_weights):
             check_task(config, task, name)
@@ -132,9 +140,14 @@ def _from_pretrained(
     if pruned and model_class is transformers.AutoModel:
         raise CheckpointError(f"{name} is a pruned model and its config does not name its class. Pass model_class=.")
     loader = pruned_class(model_class) if pruned else model_class
-    model, report = loader.from_pretrained(
-        name, config=config, use_safetensors=True, output_loading_info=True, **options
-    )
+    try:
+        model, report = loader.from_pretrained(
+            name, config=config, use_safetensors=True, output_loading_info=True, **options
+        )
+    except Exception as error:
+        if custom_classes(config) and not options["trust_remote_code"]:
+            raise code_needed(config, name) from error
+        raise
     if pruned:
         model.__class__ = model_class  # the subclass was needed for building only
     return model, report

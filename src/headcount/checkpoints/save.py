@@ -12,7 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
 from headcount.checkpoints.push import push
-from headcount.checkpoints.standalone import FILES, MODULE, PER_LAYER, write_standalone
+from headcount.checkpoints.replaced import outlives
+from headcount.checkpoints.standalone import MODULE, PER_LAYER, write_standalone
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import CheckpointError, UsageError, check_type
 from headcount.hooks import original_module
@@ -26,6 +27,7 @@ def save(
     tokenizer: PreTrainedTokenizerBase | None = None,
     standalone: bool = False,
     overwrite: bool = False,
+    keep_companions: bool = True,
     max_shard_size: str = "5GB",
     add_files: Callable[[Path], object] | None = None,
     push_to: str | None = None,
@@ -41,7 +43,10 @@ def save(
         tokenizer: Tokenizer to save with the model.
         standalone: Add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without
             headcount.
-        overwrite: Replace an existing checkpoint. Other files in the folder are kept.
+        overwrite: Replace an existing checkpoint, with its record and model card if headcount wrote them. Other files
+            in the folder are kept.
+        keep_companions: Keep the tokenizer, processor and sentence-transformers files of a checkpoint that is replaced
+            by a model without any. A new tokenizer replaces all of them.
         max_shard_size: Largest size of one weight file.
         add_files: Function that writes further files into the new folder before it gets its name.
         push_to: Repository on the Hugging Face Hub, user/name, to upload the folder to.
@@ -64,7 +69,9 @@ def save(
     check_target(target, overwrite)
     _refresh(model)
     stock = stock_form(model)
-    with journal.new_folder(target, carry_over=_is_foreign) as fresh:
+    with journal.new_folder(
+        target, carry_over=lambda old: outlives(old, fresh, keep_companions=keep_companions)
+    ) as fresh:
         if stock is None:
             # transformers does not rename old weight names for custom code: it needs the current names.
             model.save_pretrained(fresh, max_shard_size=max_shard_size, save_original_format=not standalone)
@@ -148,9 +155,14 @@ def check_target(target: Path, overwrite: bool) -> None:
         raise CheckpointError(
             f"{target} contains files that are not a checkpoint; nothing was overwritten. Give another folder."
         )
+    refuse_training_run(target)
 
 
-def _is_foreign(path: Path) -> bool:
-    """Whether a file of an older folder is not part of its model and is kept."""
-    written = {"config.json", "generation_config.json", *FILES}
-    return path.name not in written and not path.name.endswith((".safetensors", ".safetensors.index.json"))
+def refuse_training_run(folder: Path) -> None:
+    """Raise if a folder has the state of a training run, which would take the new model for its own result."""
+    if (folder / "training" / "settings.json").is_file():
+        raise UsageError(
+            f"{folder} is the folder of a training run: with its state in {folder / 'training'}, the command that "
+            "began it would take the new model for its result, or replace it. Give another folder, or move that one "
+            "away."
+        )

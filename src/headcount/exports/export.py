@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
 from headcount.checkpoints.companions import load_tokenizer
+from headcount.checkpoints.export_list import is_export, is_exported, write_export_list
 from headcount.checkpoints.load import load
 from headcount.checkpoints.save import check_target, refuse_adapters
 from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
@@ -26,7 +27,6 @@ from headcount.registry import Registry
 from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 
-_WRITTEN = (".safetensors", ".json", ".bin", ".xml", ".onnx", ".py", ".txt", ".spm", ".model", ".jinja")
 _ALIKE = 0.9  # share of greedy choices below which a number format is called coarse
 RUNTIMES: Registry[Runtime] = Registry("runtime", "headcount.exports", "RUNTIME")
 
@@ -88,11 +88,11 @@ def export(
     number_format = check_dtype(runtime, to, dtype)
     check_installed(runtime, to)
     target = Path(out)
-    check_free(target, overwrite=overwrite)
     if isinstance(model, str | os.PathLike) and Path(model).resolve() == target.resolve():
         raise UsageError(f"{target} is the model itself; give another path for the export.")
     if isinstance(model, nn.Module):
         refuse_adapters(original_module(model))
+    check_free(target, overwrite=overwrite)
     subject = _subject(model, tokenizer, loading)
     refuse(subject, to)
     suffix = runtime.suffix(subject.model)
@@ -101,8 +101,9 @@ def export(
         with journal.new_file(target.resolve()) as fresh:
             agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
     else:
-        with journal.new_folder(target.resolve(), carry_over=_is_foreign) as fresh:
+        with journal.new_folder(target.resolve(), carry_over=lambda old: not is_exported(old)) as fresh:
             agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
+            write_export_list(fresh, to)
     notes = (*runtime.costs(subject), *_coarse(agreement, number_format, runtime))
     return Export(to, target, number_format, size_on_disk(target), notes, agreement, unchecked)
 
@@ -187,6 +188,10 @@ def check_free(target: Path, *, overwrite: bool) -> None:
     """Raise if the target cannot be written or already exists. Cheap enough to call before a model is loaded."""
     if target.is_dir():
         check_target(target, overwrite)
+        if journal.contents(target) and not is_export(target):
+            raise CheckpointError(
+                f"{target} is a model, not an export; nothing was overwritten. Give another folder for the export."
+            )
         return
     journal.check_place(target)
     journal.recover(target.resolve())  # a killed process may have left its temporary folder next to a finished file
@@ -205,11 +210,6 @@ def check_name(target: Path, suffix: str, *, what: str) -> None:
         raise UsageError(f"{what} is one file; give the name of a file that ends in {suffix}, not {target}.")
     if not suffix and (is_one_file(target) or target.is_file()):
         raise UsageError(f"{what} is a folder of files; give the name of a folder, not {target}.")
-
-
-def _is_foreign(path: Path) -> bool:
-    """Return whether a file was not written by an export; such files are preserved when an export is replaced."""
-    return path.suffix not in _WRITTEN
 
 
 def size_on_disk(path: Path) -> int:

@@ -22,7 +22,8 @@ from torch import nn
 
 from headcount import journal, locks, processes
 from headcount.checkpoints.chosen_on import read_chosen_on
-from headcount.errors import HeadcountError, UsageError, VerificationError
+from headcount.checkpoints.save import refuse_training_run
+from headcount.errors import HeadcountError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import run
@@ -96,7 +97,7 @@ def prune_in_folder(
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     execution = replace(execution, chosen_before=read_chosen_on(saving.source))
     if not pipeline.trains:
-        _refuse_training_run(out)
+        refuse_training_run(out)
         with _unfinished(out, settings, model, data) if pipeline.chooser.resumes else nullcontext() as search_folder:
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
@@ -112,15 +113,6 @@ def prune_in_folder(
         if (out / "config.json").is_file():
             return Record.load(out / _RECORD)
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
-
-
-def _refuse_training_run(out: Path) -> None:
-    """Raise if a folder has the state of a training run, which would take the new model for its own result."""
-    if (out / "training" / _SETTINGS).is_file():
-        raise UsageError(
-            f"{out} is the folder of a training run: with its state in {out / 'training'}, the command that began it "
-            "would take the new model for its result, or replace it. Give another folder, or move that one away."
-        )
 
 
 @contextmanager

@@ -56,7 +56,10 @@ class Saving:
             write_card(fresh, record, source=self.source, revision=self.revision)
 
         if processes.is_main():
-            save(small, folder, standalone=self.standalone, overwrite=self.overwrite, add_files=add_files)
+            save(
+                small, folder, standalone=self.standalone, overwrite=self.overwrite, keep_companions=False,
+                add_files=add_files,
+            )  # fmt: skip
         if fault:
             raise VerificationError(
                 fault,

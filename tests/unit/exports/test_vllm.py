@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoModelForCausalLM
 
 import headcount as hc
 import zoo
-from headcount.errors import NotExportable
+from headcount.errors import CheckpointError, NotExportable
 from tokens import word_tokenizer
 
 UNEVEN = ["decoder.1.*", "decoder.2.0"]  # an empty layer, a broken group
@@ -46,6 +46,17 @@ def test_it_writes_the_same_text(tmp_path: Path) -> None:
     ids = torch.tensor([[5, 6, 7, 8]])
     ours, theirs = (model.generate(ids, max_new_tokens=8, do_sample=False) for model in (small, loaded))
     assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("task", [None, "language-modelling"])
+def test_headcount_loads_the_folder_with_its_code_when_that_is_trusted(task: str | None, tmp_path: Path) -> None:
+    small = pruned("llama", ["decoder.1.0", "decoder.1.1"])
+    hc.export(small, "vllm", tmp_path / "half", check=False)
+    with pytest.raises(CheckpointError, match=r"needs custom code .* trust_remote_code=True \(--trust-remote-code\)"):
+        hc.load(tmp_path / "half", task=task)
+    loaded = hc.load(tmp_path / "half", task="language-modelling", trust_remote_code=True)
+    ids = torch.tensor([[5, 6, 7, 8]])
+    assert torch.allclose(loaded(ids).logits, small(ids).logits, atol=1e-5)
 
 
 def test_a_bias_of_compensation_is_part_of_its_layer(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""A checkpoint that is replaced: nothing of the old model stays beside the new one, all files of the user do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from torch import nn
+
+import headcount as hc
+from headcount.cli.main import main
+from headcount.errors import UsageError
+from tokens import word_tokenizer
+
+OWN = {"notes.txt": "mine", "adapters.py": "mine", "probe.safetensors": "mine", "results.json": "{}"}
+
+
+def prune(model: Path, out: Path, *options: str) -> Path:
+    done = CliRunner().invoke(main, ["prune", str(model), "--remove", "encoder.0.1", "--out", str(out), *options])
+    assert done.exit_code == 0, done.output
+    return out
+
+
+@pytest.fixture
+def first(bert: nn.Module, tmp_path: Path) -> Path:
+    """The folder of a model that was pruned from one for sentence-transformers, with files of the user."""
+    source = hc.save(bert, tmp_path / "first", tokenizer=word_tokenizer())
+    (source / "modules.json").write_text(json.dumps([{"path": ""}, {"path": "1_Pooling"}]))
+    (source / "1_Pooling").mkdir()
+    (source / "1_Pooling" / "config.json").write_text("{}")
+    out = prune(source, tmp_path / "out")
+    for name, text in OWN.items():
+        (out / name).write_text(text)
+    return out
+
+
+def own_files(folder: Path) -> dict[str, str]:
+    return {name: (folder / name).read_text() for name in OWN}
+
+
+@pytest.mark.parametrize("vocabulary", ["vocab.txt", None])
+def test_pruning_keeps_no_tokenizer_and_module_of_the_model_that_is_replaced(
+    first: Path, bert: nn.Module, tmp_path: Path, vocabulary: str | None
+) -> None:
+    second = hc.save(bert, tmp_path / "second")
+    if vocabulary:
+        (second / vocabulary).write_text("[PAD]\n[UNK]\nword\n")
+    alone = prune(second, tmp_path / "alone")
+    assert (first / "1_Pooling").is_dir()
+    prune(second, first, "--overwrite")
+    names = {path.name for path in alone.iterdir()}
+    assert {path.name for path in first.iterdir()} == {*names, *OWN}
+    assert own_files(first) == OWN
+
+
+def test_saving_keeps_nothing_that_headcount_wrote_about_the_model_that_is_replaced(
+    first: Path, bert: nn.Module
+) -> None:
+    assert {"record.json", "README.md", "chosen_on.json"} <= {path.name for path in first.iterdir()}
+    hc.save(bert, first, overwrite=True)
+    kept = {path.name for path in first.iterdir()} - OWN.keys()
+    assert not kept & {"record.json", "README.md", "chosen_on.json"}
+    assert {"tokenizer.json", "modules.json", "1_Pooling"} <= kept, "weights alone were saved"
+    assert own_files(first) == OWN
+    hc.save(bert, first, tokenizer=word_tokenizer(), overwrite=True)
+    assert not (first / "1_Pooling").exists()
+    assert (first / "tokenizer.json").is_file()
+
+
+def test_a_readme_and_a_measurement_of_the_user_stay(first: Path, bert: nn.Module) -> None:
+    (first / "README.md").write_text("---\ntags: [pruned]\n---\n# My model\n")
+    record = json.loads((first / "record.json").read_text())
+    (first / "record.json").write_text(json.dumps({**record, "study": "mine"}))
+    hc.save(bert, first, overwrite=True)
+    assert "# My model" in (first / "README.md").read_text()
+    assert (first / "record.json").is_file()
+
+
+def test_a_training_run_is_not_replaced(first: Path, bert: nn.Module) -> None:
+    """The run, repeated, would take the saved model for its own."""
+    (first / "training").mkdir()
+    (first / "training" / "settings.json").write_text("{}")
+    with pytest.raises(UsageError, match="out is the folder of a training run"):
+        hc.save(bert, first, overwrite=True)
+    assert (first / "record.json").is_file()
+
+
+def test_a_model_replaces_an_export_with_all_its_files(llama: nn.Module, bert: nn.Module, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    small = hc.remove(llama, hc.locate(llama).mask(off=["decoder.0.1"]), verify=False)
+    hc.export(small, "vllm", out, check=False)
+    (out / "notes.txt").write_text("mine")
+    hc.save(bert, out, overwrite=True)
+    assert {path.name for path in out.iterdir()} == {"config.json", "model.safetensors", "notes.txt"}
