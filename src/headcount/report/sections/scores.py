@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from headcount.heads import sites_of
 from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
@@ -69,12 +70,14 @@ def _correlations(scores: Sequence[Mapping[str, float]]) -> dict[tuple[int, int]
     for members in same_heads.values():
         heads = list(scores[members[0]])
         if len(heads) > 3 and len(members) > 1:
-            pairs = spearman_pairs([[scores[index][head] for head in heads] for index in members])
+            rows = [[scores[index][head] for head in heads] for index in members]
+            pairs = spearman_pairs(rows, groups=sites_of(heads))
             values |= {(members[one], members[other]): correlation for (one, other), correlation in pairs.items()}
     for first, second in combinations(range(len(scores)), 2):
         shared = [head for head in scores[first] if head in scores[second]]
         if (first, second) not in values and len(shared) > 3:
-            values[first, second] = spearman(*([scores[index][head] for head in shared] for index in (first, second)))
+            pair = ([scores[index][head] for head in shared] for index in (first, second))
+            values[first, second] = spearman(*pair, groups=sites_of(shared))
     return values
 
 
