@@ -61,8 +61,8 @@ SECTION = Section(
     command="headcount study agreement MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Every score ranks all heads on the same data. Intervals: of r over heads, wider where both scores depend on the "
-        "layer; of changes over examples."
+        "Every score ranks all heads on the same data. Intervals: of r over heads, wider where both scores depend on "
+        "the layer; of changes over examples."
     ),
     tables=_tables,
     alike=metric_of,

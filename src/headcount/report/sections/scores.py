@@ -58,7 +58,8 @@ def _agreement(labelled: Labelled) -> Table:
         values = (correlation.r, interval(correlation, 2)) if correlation else (None, None)
         rows.append([names[first], names[second], *values])
     columns = headings("score", "other score", Column("Spearman's r", 2), "95% interval")
-    return Table("Do the scores agree on the ranking?", columns, rows)
+    note = "Intervals are over heads, wider where both scores depend on the layer."
+    return Table("Do the scores agree on the ranking?", columns, rows, note=note)
 
 
 def _correlations(scores: Sequence[Mapping[str, float]]) -> dict[tuple[int, int], Correlation]:
