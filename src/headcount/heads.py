@@ -58,6 +58,11 @@ class Head:
         return f"{self.kind}.{self.layer}.{self.index}"
 
 
+def sites_of(heads: Iterable[Head | str]) -> list[tuple[str, int]]:
+    """The kind and layer of each head: values of heads that share them are not independent."""
+    return [Head.parse(head).site for head in heads]
+
+
 class HeadGrid(Mapping[Head, Any]):
     """One value per head, in the order of the model: a mask, scores, roles or gate values.
 

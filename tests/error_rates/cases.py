@@ -13,12 +13,14 @@ import numpy as np
 
 from error_rates.populations import (
     EFFECTS,
+    LAYERS,
     ONE_IN_TEN,
     WORTH,
     Draw,
     Random,
     answers,
     classes,
+    layered,
     losses,
     texts,
     translations,
@@ -155,6 +157,19 @@ def _correlation(name: str, r: float, tail: bool, promise: float, sizes: tuple[i
 
     population = f"r = {r:g} of {'log-normal' if tail else 'normal'} scores"
     return Case(f"{name}'s correlation", population, trial, sizes, promise)
+
+
+def _layered(name: str, r: float, share: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Scores of which a share of the variance is that of the layer; heads and layers correlate equally."""
+    correlate = {"Pearson": pearson, "Spearman": spearman}[name]
+    truth = r if name == "Pearson" else float(6 / np.pi * np.arcsin(r / 2))
+
+    def trial(random: Random, size: int) -> bool:
+        layers = np.repeat(np.arange(size // LAYERS[size]), LAYERS[size])
+        row = correlate(*layered(random, layers, r, share), groups=layers.tolist())
+        return not row.low <= truth <= row.high
+
+    return Case(f"{name}'s correlation", f"r = {r:g} of scores that are {share:.0%} the layer's", trial, sizes, promise)
 
 
 def _shared_effect(heads: str, promise: float, sizes: tuple[int, ...]) -> Case:
@@ -328,6 +343,13 @@ def cases() -> Iterator[Case]:
         for r in (0.0, 0.5, 0.9):
             yield _correlation(name, r, tail=False, promise=0.07, sizes=(12, 20, 72))
         yield _correlation(name, 0.0, tail=True, promise=0.05, sizes=(12, 20, 72))
+    for name, r, share in (
+        ("Pearson", 0.0, 0.4),
+        ("Spearman", 0.0, 0.4),
+        ("Spearman", 0.0, 0.86),
+        ("Spearman", 0.5, 0.4),
+    ):
+        yield _layered(name, r, share, 0.07, tuple(LAYERS))
     for heads, promise in zip(WORTH, (0.07, 0.16, 0.16), strict=True):
         yield _shared_effect(heads, promise, (20, 72))
     yield _marked(2, 0.05, (12, 72))

@@ -28,6 +28,14 @@ WORTH: dict[str, tuple[Draw, float]] = {  # of heads, with the noise of measurin
     "log-normal": (lambda random, size: random.lognormal(size=size), 0.54),
 }
 
+LAYERS = {12: 4, 16: 8, 36: 6, 72: 12, 144: 12}  # heads of a model -> heads of each of its layers
+
+
+def layered(random: Random, layers: np.ndarray, r: float, share: float) -> np.ndarray:
+    """[2, heads]: two scores with correlation r between layers and within them; a share of the variance is between."""
+    both = [random.multivariate_normal([0, 0], [[1, r], [r, 1]], size).T for size in (layers.max() + 1, len(layers))]
+    return np.asarray(share**0.5 * both[0][:, layers] + (1 - share) ** 0.5 * both[1])
+
 
 def losses(effects: str) -> Draw:
     """Texts of one length: loss 10 on average, and 1."""

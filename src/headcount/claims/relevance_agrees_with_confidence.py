@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.studied import StudiedModel
+from headcount.heads import sites_of
 from headcount.record.results.roles import RolesFound
 from headcount.statistics import Correlation, Interval, spearman
 
@@ -26,7 +27,8 @@ def _correlation(model: StudiedModel) -> Correlation | None:
     scoring = model.scores("relevance")
     relevance: Mapping[str, float] = roles.relevance or (scoring.scores if scoring else {})
     heads = [name for name in roles.confidence if name in relevance and name.startswith(f"{roles.paper.kind}.")]
-    return spearman([relevance[name] for name in heads], [roles.confidence[name].value for name in heads])
+    confidence = [roles.confidence[name].value for name in heads]
+    return spearman([relevance[name] for name in heads], confidence, groups=sites_of(heads))
 
 
 CLAIM = Claim(

@@ -98,6 +98,7 @@ def _compared(
     groups = [[head for head in heads if (head in playing) == plays] for plays in (True, False)]
     sides = [[values[head] for head in names] for names in groups]
     lowest = sorted((values[head] for head in heads), reverse=True)[max(1, round(TOP * len(heads))) - 1]
+    layers = [_layer(head) for head in heads]
     best = [head for head in heads if values[head] >= lowest]  # all of those that are equal: their order is no rank
     return Comparison(
         measure=label,
@@ -108,13 +109,13 @@ def _compared(
         mean_with=sum(sides[0]) / len(sides[0]),
         mean_without=sum(sides[1]) / len(sides[1]),
         difference=mean_difference(*sides),
-        within_layers=difference_within(
-            [values[head] for head in heads], [head in playing for head in heads], [_layer(head) for head in heads]
-        ),
+        within_layers=difference_within([values[head] for head in heads], [head in playing for head in heads], layers),
         top=len(best),
         top_with_role=sum(head in playing for head in best),
         top_expected=len(best) * len(playing) / len(heads),
-        correlation=spearman([float(head in playing) for head in heads], [values[head] for head in heads]),
+        correlation=spearman(
+            [float(head in playing) for head in heads], [values[head] for head in heads], groups=layers
+        ),
     )
 
 

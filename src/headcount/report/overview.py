@@ -26,6 +26,7 @@ from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
 from headcount.report.table import best_of, count, digits_for, listed, plural
 from headcount.report.terms import ROLE_WORDS
+from headcount.statistics import ENOUGH_FOR_A_TAIL
 
 _PARTIAL = (RolesFound, Examples, AttentionMap)  # may lack heads, as without targets those of a decoder
 _NAMED_HEADS = 3  # most heads that an answer names
@@ -155,8 +156,9 @@ def _needed(ablation: Ablation) -> str:
         for index, head in enumerate((surely or ranked)[:_NAMED_HEADS])
     ]
     undecided = len(effects) - len(surely) - len(spare)
-    unsure = f"Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
-    extra = f" Without {listed(spare[:_NAMED_HEADS])} it is even better." if spare else ""
+    unsure = f" Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
+    better = "is" if all(effects[head].examples >= ENOUGH_FOR_A_TAIL for head in spare) else "seems"
+    extra = f" Without {listed(spare[:_NAMED_HEADS])} it {better} even better." if spare else ""
     if ablation.harm(effects[ranked[0]]) <= 0:
         return (
             f"No single head was needed on the examples measured: switching off any one of {len(effects)} did not harm "
@@ -170,7 +172,7 @@ def _needed(ablation: Ablation) -> str:
     most = " Most:" if _lead(ablation, surely) else " These seem to matter most:"
     named = most if len(surely) > _NAMED_HEADS else ""
     certain = f"{len(surely)} of {len(effects)} heads {'matters' if len(surely) == 1 else 'matter'} for certain"
-    return f"{certain}{'.' if named else ':'}{named} {listed(values)}. {unsure}{extra}".rstrip()
+    return f"{certain}{'.' if named else ':'}{named} {listed(values)}.{unsure}{extra}"
 
 
 def _lead(ablation: Ablation, ranked: Sequence[str]) -> bool:

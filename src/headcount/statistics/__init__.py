@@ -31,6 +31,7 @@ from headcount.statistics.ratio import RatioSums as RatioSums
 from headcount.statistics.runs import Runs as Runs
 from headcount.statistics.runs import over_runs as over_runs
 from headcount.statistics.runs import t_interval as t_interval
+from headcount.statistics.significance import ENOUGH_FOR_A_TAIL as ENOUGH_FOR_A_TAIL
 from headcount.statistics.significance import chance_of_overlap as chance_of_overlap
 from headcount.statistics.significance import examples_for as examples_for
 from headcount.statistics.significance import holm as holm

@@ -75,7 +75,9 @@ def ablate(
         other_value, ones_there, alones_there = both(other, "masking heads, second data", "second")
         # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
         pair = [effect.difference for effect in ones], [effect.difference for effect in ones_there]
-        transfer = Transfer(other_value, pearson(*pair), spearman(*pair), _by_head(out, ones_there))
+        layers = [variant.site for variant in out]
+        correlations = pearson(*pair, groups=layers), spearman(*pair, groups=layers)
+        transfer = Transfer(other_value, *correlations, _by_head(out, ones_there))
         best_elsewhere = _best(model, lonely, choices, alones_there, better) if alone else None
     parts = Ablation(
         metric=metric.name,

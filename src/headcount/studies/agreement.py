@@ -13,7 +13,7 @@ from torch import nn
 
 from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import HeadcountError, UsageError
-from headcount.heads import Head, HeadGrid
+from headcount.heads import Head, HeadGrid, sites_of
 from headcount.probes.masks import masked
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
@@ -95,7 +95,11 @@ def _scores(
 def _spearman(scores: HeadGrid, exact: HeadGrid) -> dict[str, Correlation]:
     """All heads, and those of each kind: r with its interval over heads; NaN if it is not defined."""
     groups = {"all": exact.kinds, **({kind: (kind,) for kind in exact.kinds} if len(exact.kinds) > 1 else {})}
-    return {group: spearman(scores.of(*kinds).numbers(), exact.of(*kinds).numbers()) for group, kinds in groups.items()}
+    return {group: _over_heads(scores.of(*kinds), exact.of(*kinds)) for group, kinds in groups.items()}
+
+
+def _over_heads(scores: HeadGrid, exact: HeadGrid) -> Correlation:
+    return spearman(scores.numbers(), exact.numbers(), groups=sites_of(exact))
 
 
 def overlaps(scores: HeadGrid, exact: HeadGrid) -> tuple[TopOverlap, ...]:

@@ -27,7 +27,7 @@ from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.record.results.explore import Setup
-from headcount.statistics import examples_for
+from headcount.statistics import ENOUGH_FOR_A_TAIL, examples_for
 from headcount.studies.parts import PARTS, Part
 from headcount.studies.parts_folder import run_parts
 from headcount.studies.playing import first_of, texts_of
@@ -46,7 +46,7 @@ _COUNTED = 20_000  # maximum number of user sentences in which tokens are counte
 _SCORED = 128  # maximum number of sentences for the gradient score
 _LONGEST_TEXT = 64  # maximum number of tokens of a sentence whose attention is shown
 _SHOWN = 4  # minimum number of sentences whose attention is shown
-_LEAST, _MOST = 16, 128  # minimum and maximum number of sentences for one-head-out
+_MOST = 128  # maximum number of sentences for one-head-out
 _WORK = 5e11  # heads x weights x sentences for one-head-out: a few minutes on two cores
 
 NO_OBJECTIVE = "embedding"  # task if the class of the model implies none, or if its data are missing
@@ -199,13 +199,16 @@ class Explored(StudySubject):
 
 
 def affordable_sentences(model: PreTrainedModel) -> int:
-    """Return the number of sentences for one-head-out that takes a few minutes; larger models get fewer."""
+    """Return the number of sentences for one-head-out that takes a few minutes; larger models get fewer.
+
+    The largest get as many as a long tail of effects needs, whatever that takes.
+    """
     from headcount.sites.locate import locate
 
     tables = 0 if model.get_output_embeddings() is not None else model.get_input_embeddings().weight.numel()
     weights = sum(parameter.numel() for parameter in model.parameters()) - tables
     heads = len(locate(model).heads)
-    least = max(_LEAST, examples_for(max(1, heads)))
+    least = max(ENOUGH_FOR_A_TAIL, examples_for(max(1, heads)))
     return int(np.clip(_WORK / (max(1, heads) * max(1, weights)), least, _MOST))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.heads import sites_of
 from headcount.probes.masks import Means, Replace, masked
 from headcount.probes.means import mean_outputs
 from headcount.progress import Progress, silent
@@ -62,7 +63,7 @@ def replacements(
             for replacement, rows in by_replacement.items()
         },
         rank_correlations={
-            f"{left} / {other}": spearman(differences[left], differences[other])
+            f"{left} / {other}": spearman(differences[left], differences[other], groups=sites_of(heads))
             for left, other in combinations(by_replacement, 2)
         },
     )

@@ -21,7 +21,7 @@ from headcount.errors import UsageError
 from headcount.head_roles.evidence import HalvedEvidence, held
 from headcount.head_roles.measure import Roles, roles
 from headcount.head_roles.reading import Reading
-from headcount.heads import Head
+from headcount.heads import Head, sites_of
 from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.record.results.roles import Best, Evidence, PaperNumbers, PositionalHeads, RareHead, RolesFound
@@ -224,6 +224,10 @@ def _agreement(relevance: Mapping[str, float], measured: Roles) -> dict[str, Cor
     for name in relevance:
         kinds.setdefault(Head.parse(name).kind, []).append(name)
     return {
-        kind: spearman([relevance[name] for name in names], [measured.confidence[name].value for name in names])
+        kind: spearman(
+            [relevance[name] for name in names],
+            [measured.confidence[name].value for name in names],
+            groups=sites_of(names),
+        )
         for kind, names in kinds.items()
     }

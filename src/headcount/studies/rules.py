@@ -8,6 +8,7 @@ from itertools import combinations
 from torch import nn
 
 from headcount.errors import ModelError
+from headcount.heads import HeadGrid, sites_of
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.record.results.rules import Agreement, Rules
@@ -58,7 +59,8 @@ def compare_rules(
 def _agreement(scores: Scores, other_scores: Scores) -> dict[str, Correlation]:
     """Spearman's correlation of two scores over all heads, and within each kind."""
     groups = {"all": scores.kinds, **{kind: (kind,) for kind in scores.kinds}}
-    return {
-        group: spearman(scores.of(*kinds).numbers(), other_scores.of(*kinds).numbers())
-        for group, kinds in groups.items()
-    }
+    return {group: _over_heads(scores.of(*kinds), other_scores.of(*kinds)) for group, kinds in groups.items()}
+
+
+def _over_heads(scores: HeadGrid, other_scores: HeadGrid) -> Correlation:
+    return spearman(scores.numbers(), other_scores.numbers(), groups=sites_of(scores))

@@ -60,7 +60,10 @@ SECTION = Section(
     parts=("spearman", "pruning"),
     command="headcount study agreement MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="Every score ranks all heads on the same data. Intervals: of r over heads, of changes over examples.",
+    method=(
+        "Every score ranks all heads on the same data. Intervals: of r over heads, wider where both scores depend on "
+        "the layer; of changes over examples."
+    ),
     tables=_tables,
     alike=metric_of,
 )

@@ -50,6 +50,9 @@ SECTION = Section(
     parts=("agreements",),
     command="headcount study rules MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="Every rule scores all heads on the same data; ranks are correlated over all heads and within each kind.",
+    method=(
+        "Every rule scores all heads on the same data; ranks are correlated over all heads and within each kind. "
+        "Intervals are over heads, wider where both rules depend on the layer."
+    ),
     tables=_tables,
 )

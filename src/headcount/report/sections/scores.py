@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from headcount.heads import sites_of
 from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
@@ -57,7 +58,8 @@ def _agreement(labelled: Labelled) -> Table:
         values = (correlation.r, interval(correlation, 2)) if correlation else (None, None)
         rows.append([names[first], names[second], *values])
     columns = headings("score", "other score", Column("Spearman's r", 2), "95% interval")
-    return Table("Do the scores agree on the ranking?", columns, rows)
+    note = "Intervals are over heads, wider where both scores depend on the layer."
+    return Table("Do the scores agree on the ranking?", columns, rows, note=note)
 
 
 def _correlations(scores: Sequence[Mapping[str, float]]) -> dict[tuple[int, int], Correlation]:
@@ -69,12 +71,14 @@ def _correlations(scores: Sequence[Mapping[str, float]]) -> dict[tuple[int, int]
     for members in same_heads.values():
         heads = list(scores[members[0]])
         if len(heads) > 3 and len(members) > 1:
-            pairs = spearman_pairs([[scores[index][head] for head in heads] for index in members])
+            rows = [[scores[index][head] for head in heads] for index in members]
+            pairs = spearman_pairs(rows, groups=sites_of(heads))
             values |= {(members[one], members[other]): correlation for (one, other), correlation in pairs.items()}
     for first, second in combinations(range(len(scores)), 2):
         shared = [head for head in scores[first] if head in scores[second]]
         if (first, second) not in values and len(shared) > 3:
-            values[first, second] = spearman(*([scores[index][head] for head in shared] for index in (first, second)))
+            pair = ([scores[index][head] for head in shared] for index in (first, second))
+            values[first, second] = spearman(*pair, groups=sites_of(shared))
     return values
 
 

@@ -1,0 +1,66 @@
+"""Design effects: heads of a layer are alike, and count for fewer independent ones."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+
+from error_rates.populations import layered
+from headcount.statistics import pearson, spearman
+from headcount.statistics.design import design_effects
+
+
+def _share_between(values: list[list[float]]) -> float:
+    """Analysis of variance by hand: (MSB - MSW) / (MSB + (m - 1) MSW), with the m of groups of several sizes."""
+    every, sizes = [value for group in values for value in group], [len(group) for group in values]
+    mean, means = sum(every) / len(every), [sum(group) / len(group) for group in values]
+    between = sum(size * (own - mean) ** 2 for size, own in zip(sizes, means, strict=True)) / (len(values) - 1)
+    within = sum((value - own) ** 2 for group, own in zip(values, means, strict=True) for value in group)
+    within /= len(every) - len(values)
+    size = (len(every) - sum(size**2 for size in sizes) / len(every)) / (len(values) - 1)
+    return max(0.0, (between - within) / (between + (size - 1) * within))
+
+
+def test_the_design_effect_is_that_of_the_shares_between_groups() -> None:
+    x, y = [[1.0, 2.0, 1.5], [4.0, 5.0], [7.0, 6.0, 8.5, 7.5]], [[0.0, 1.0, 3.0], [2.0, 4.0], [3.0, 5.0, 2.0, 4.5]]
+    usual = (3 * 3 + 2 * 2 + 4 * 4) / 9  # heads share their layer with this many, themselves included
+    effects = design_effects(np.array([[*chain(*x)], [*chain(*y)]]), [*"aaabbcccc"])
+    assert effects[0, 1] == effects[1, 0] == pytest.approx(1 + (usual - 1) * _share_between(x) * _share_between(y))
+    assert effects[0, 0] == pytest.approx(1 + (usual - 1) * _share_between(x) ** 2)
+
+
+@pytest.mark.parametrize("groups", [(), "aaaaaaaa", "abcdefgh"])
+def test_without_several_groups_of_several_pairs_all_are_independent(groups: str) -> None:
+    rows = np.random.default_rng(0).normal(size=(2, 8))
+    for correlation in (pearson, spearman):
+        assert correlation(*rows, groups=[*groups]) == correlation(*rows)
+
+
+def test_scores_that_do_not_depend_on_the_layer_are_as_certain_as_before() -> None:
+    """Every layer has the same values: nothing lies between layers."""
+    rows = np.tile(np.random.default_rng(0).normal(size=(2, 4)), 5)
+    assert spearman(*rows, groups=[*np.repeat([*"abcde"], 4)]) == spearman(*rows)
+
+
+@pytest.mark.parametrize("correlation", [pearson, spearman])
+def test_unrelated_scores_that_depend_on_the_layer_do_not_correlate(correlation: Any) -> None:
+    """As independent pairs, a third of the intervals leave out 0."""
+    random, layers = np.random.default_rng(0), np.repeat(np.arange(6), 12)
+    pairs = [layered(random, layers, 0.0, 0.6) for _ in range(50)]
+    alone, together = ([correlation(*pair, groups=groups) for pair in pairs] for groups in ([], layers.tolist()))
+    assert sum(not row.low <= 0 <= row.high for row in alone) > 10
+    assert sum(not row.low <= 0 <= row.high for row in together) < 6
+    assert all(row.p < 0.05 or row.low <= 0 <= row.high for row in [*alone, *together])
+    assert all(one.low >= other.low and one.high <= other.high for one, other in zip(alone, together, strict=True))
+
+
+def test_heads_of_two_layers_that_differ_say_little() -> None:
+    """Both scores are a step between the layers: two values each, however many heads."""
+    step, noise = np.repeat([0.0, 9.0], 8), np.random.default_rng(1).normal(size=(2, 16))
+    found = pearson(*(step + noise), groups=[*np.repeat([*"ab"], 8)])
+    assert found.r > 0.9
+    assert found.low < 0
+    assert found.p > 0.05
