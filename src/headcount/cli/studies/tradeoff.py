@@ -109,7 +109,8 @@ def COMMAND(
 
 def _command(model: str, work: data.Workload, train_limit: int | None, measured: data.Workload) -> tuple[str, str]:
     """The command that makes a point, before and after the arguments of its pipeline."""
-    reading = [work.as_options(), f"--split {shlex.quote(work.source.split or 'dev')}", f"--limit {work.source.limit}"]
+    reading = [work.as_options(), *([f"--split {shlex.quote(work.source.split)}"] if work.source.split else [])]
+    reading.append(f"--limit {work.source.limit}")
     reading += [f"--train-limit {train_limit}"] if train_limit else []
     values = click.get_current_context().params
     for name in filter(options.is_typed, ("max_length", "batch_size", "longest")):
