@@ -214,8 +214,8 @@ def _without_bars() -> Iterator[None]:
 
     modules = (task, model, huggingface)
     bars = [module.tqdm for module in modules]
-    for module in modules:
-        module.tqdm = _no_bar
+    for module, bar in zip(modules, bars, strict=True):
+        module.tqdm = _hidden(bar)
     try:
         yield
     finally:
@@ -223,11 +223,9 @@ def _without_bars() -> Iterator[None]:
             module.tqdm = bar
 
 
-def _no_bar(*arguments: Any, **options: Any) -> Any:
+def _hidden(bar: Any) -> Callable[..., Any]:
     """A progress bar that is not shown, even if the harness asks for it."""
-    from tqdm import tqdm
-
-    return tqdm(*arguments, **{**options, "disable": True})
+    return lambda *arguments, **options: bar(*arguments, **{**options, "disable": True})
 
 
 def _harness_model(
