@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from headcount.cli import options
-from headcount.corpora.source import LONGEST
+from headcount.corpora.source import LONGEST, default_split
 from headcount.corpora.source import Source as Source
 from headcount.errors import UsageError
 from headcount.registry import Registry
@@ -62,6 +62,8 @@ def source(
         def command(data: str | None, **arguments: Any) -> Any:
             values = {name: arguments.pop(name) for name in fields}
             split_name = arguments.pop("split") if split else None
+            if data and split_name and not options.is_typed("split"):
+                split_name = default_split(data, split_name)
             return function(source=_source(data or "", split_name, values), **arguments)
 
         return options.stacked(command, decorators)

@@ -87,7 +87,7 @@ def _combined(values: dict[str, Any], model: str, source: data.Source, arguments
     nothing = data.Source("")
     of_source = {name: value for name, value in asdict(source).items() if value != getattr(nothing, name)}
     if not options.is_typed("split"):
-        del of_source["split"]
+        of_source.pop("split", None)
     settings = {name: arguments[name] for name in _SETTINGS if options.is_typed(name)}
     settings |= {"model": model} if model else {}
     corpus = trained_on(model or str(values.get("model", "")))

@@ -39,10 +39,12 @@ class Parallel:
     languages: tuple[str, str]
     skipped: Mapping[str, Counter[str]] = field(default_factory=dict)  # of the splits that were read
 
-    def __getitem__(self, split: str) -> Dataset:
-        """A split, or several joined by +: test+test2017."""
+    def __getitem__(self, split: str | None) -> Dataset:
+        """A split, or several joined by +: test+test2017. None: the only split, or test if there are several."""
         from datasets import concatenate_datasets
 
+        if split is None:
+            split = next(iter(self.splits)) if len(self.splits) == 1 else "test"
         names = [split_name(name.strip()) for name in split.split("+")]
         for name in names:
             check_name("split", name, self.splits)

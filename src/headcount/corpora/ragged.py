@@ -52,3 +52,8 @@ class Ragged:
         for index, row in enumerate(picked):
             filled[index, : len(row)] = row
         return filled
+
+    def mask(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
+        """[rows, longest]: 1 for the ids of these rows, 0 for padding. Ids cannot tell: some pad with the end token."""
+        lengths = self.lengths[np.asarray(rows, dtype=np.int64)]
+        return (np.arange(lengths.max(initial=0)) < lengths[:, None]).astype(np.int64)

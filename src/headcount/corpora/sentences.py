@@ -76,14 +76,14 @@ class Sentences(Sequence[Tree | str]):
 def read_sentences(
     data: str | Path,
     *,
-    split: str = "test",
+    split: str | None = None,
     languages: Sequence[str] | None = None,
     parser: str | None = None,
     limit: int | None = None,
 ) -> Sentences:
     """Read sentences. Malformed trees are skipped and counted.
 
-    split: split of the embedded corpus or of parallel text.
+    split: split of the embedded corpus or of a folder or hub data set; test by default. A file is read as a whole.
     parser: parse texts without trees with `spacy` or `stanza`. A text may become several sentences; translations are
         dropped.
     """
@@ -98,11 +98,11 @@ def read_sentences(
     return sentences
 
 
-def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | None) -> Sentences:
+def _read(data: str, split: str | None, languages: Sequence[str] | None, limit: int | None) -> Sentences:
     location = Location.of(data)
     path = location.path
     if location.kind == "grammar":
-        rows = Grammar.named(data).split(split)
+        rows = Grammar.named(data).split(split or "test")
         return Sentences([row.tree for row in rows], [row.target for row in rows])
     if path.suffix == ".conllu":
         bank = read_conllu(path, on_error="skip")
@@ -112,7 +112,7 @@ def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | N
         if banks:
             raise CorpusError(f"{path} is a folder of treebanks: give one of its files, such as {banks[0]}.")
         if has_plain_text(path):
-            lines = read_plain(path, split=split, limit=limit)
+            lines = read_plain(path, split=split or "test", limit=limit)
             return Sentences(lines, None, lines.skipped)
     if location.kind in ("folder", "hub") or path.suffix in SUFFIXES:
         pairs = read_parallel(data, languages=languages)

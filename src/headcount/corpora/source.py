@@ -24,6 +24,11 @@ COLUMNS = ("source", "target", "text", "label", "pair")  # possible contents of 
 LONGEST = 250  # words of a sentence of parallel text
 
 
+def default_split(data: str, split: str) -> str | None:
+    """The split to read if none is named; None for a file, which is read as a whole."""
+    return None if Location.of(data).kind == "file" else split
+
+
 @dataclass(frozen=True)
 class Source:
     """Where data comes from, and which part of it to use. Nothing is read before it is needed.
@@ -61,6 +66,11 @@ class Source:
         """Kind of data: the grammar, a hub data set, a folder or a file."""
         return Location.of(self.data).kind
 
+    @property
+    def label(self) -> str:
+        """The data and its split, for records."""
+        return self.data if self.split is None else f"{self.data} {self.split}"
+
     def on(self, split: str | None) -> Source:
         """The same data with another split; unchanged if `split` is None."""
         return self if split is None else replace(self, split=split, half=None)
@@ -91,7 +101,7 @@ class Source:
     def pairs(self) -> Any:
         """Sentence pairs of the split: a data set with the columns `source` and `target`."""
         parallel = self.parallel()
-        pairs = parallel[self.split or "test"]
+        pairs = parallel[self.split]
         self._warn_of_skipped(sum(parallel.skipped.values(), Counter[str]()))
         return pairs.select(range(min(self.limit or len(pairs), len(pairs))))
 
@@ -117,7 +127,7 @@ class Source:
         from headcount.corpora.sentences import read_sentences
 
         return read_sentences(
-            self.data, split=self.split or "test", languages=self.languages or None, parser=parser, limit=self.limit
+            self.data, split=self.split, languages=self.languages or None, parser=parser, limit=self.limit
         )
 
     def _warn_of_skipped(self, skipped: Counter[str]) -> None:

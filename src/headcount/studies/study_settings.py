@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Self, get_args, get_origin
 
 from headcount.corpora.location import Location
-from headcount.corpora.source import Source
+from headcount.corpora.source import Source, default_split
 from headcount.errors import UnknownName, UsageError
 from headcount.record.codec import field_types
 from headcount.record.model_folder import training_record
@@ -66,7 +66,7 @@ class StudySettings:
                 in_file = "data = ... in its table [source]" if name == "data" else "model = ..."
                 hint = "--data" if name == "data" else "MODEL"
                 raise UsageError(f"A study needs a {name}: give {hint}, or {in_file} in the file.")
-        source = {"split": "dev", **_with_tuples(source)}
+        source = {"split": default_split(source["data"], "dev"), **_with_tuples(source)}
         return cls(**{**_with_tuples(values), "source": Source(**source)})
 
     def to_toml(self) -> str:

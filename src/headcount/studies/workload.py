@@ -46,9 +46,13 @@ class Workload:
     def on(self, split: str | None = None, *, data: str | None = None) -> Workload:
         """The same task on another split, or on other data.
 
-        A half stays a half if both would read the same texts.
+        A file has no other splits. A half stays a half if both would read the same texts.
         """
-        source = replace(self.source, data=data or self.source.data, split=split or self.source.split, half=None)
+        source = replace(self.source, data=data or self.source.data, half=None)
+        if source.kind != "file":
+            source = replace(source, split=split or source.split)
+        elif data:
+            source = replace(source, split=None)
         other = replace(self, source=source)
         if self.source.half is not None and self._overlaps(other):
             return replace(other, source=replace(source, half=self.source.half))

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -209,33 +208,36 @@ def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, index: 
 
 @contextmanager
 def _without_bars() -> Iterator[None]:
-    """No progress bars of the harness while it prepares its prompts, of which there is one for each measurement."""
-    from lm_eval.api import task
+    """No progress bars of the harness, of which it shows some for each measurement, and others for each batch."""
+    from lm_eval.api import model, task
+    from lm_eval.models import huggingface
 
-    bar = task.tqdm
-    task.tqdm = partial(bar, disable=True)
+    modules = (task, model, huggingface)
+    bars = [module.tqdm for module in modules]
+    for module, bar in zip(modules, bars, strict=True):
+        module.tqdm = _hidden(bar)
     try:
         yield
     finally:
-        task.tqdm = bar
+        for module, bar in zip(modules, bars, strict=True):
+            module.tqdm = bar
+
+
+def _hidden(bar: Any) -> Callable[..., Any]:
+    """A progress bar that is not shown, even if the harness asks for it."""
+    return lambda *arguments, **options: bar(*arguments, **{**options, "disable": True})
 
 
 def _harness_model(
     model: nn.Module, tokenizer: PreTrainedTokenizerBase, batch_size: int, max_length: int | None
 ) -> Any:
-    """The model wrapped for the harness, without its progress bars. Masks attached to the model stay in effect."""
+    """The model wrapped for the harness. Masks attached to the model stay in effect."""
     from lm_eval.models.huggingface import HFLM
 
     live = configured_module(model)
     if not isinstance(live, PreTrainedModel) or not live.can_generate():
         raise UsageError(f"lm-eval tasks need a model that generates text; {type(live).__name__} does not.")
-
-    class Quiet(HFLM):
-        loglikelihood = partialmethod(HFLM.loglikelihood, disable_tqdm=True)
-        loglikelihood_rolling = partialmethod(HFLM.loglikelihood_rolling, disable_tqdm=True)
-        generate_until = partialmethod(HFLM.generate_until, disable_tqdm=True)
-
-    return Quiet(pretrained=live, tokenizer=tokenizer, batch_size=batch_size, max_length=max_length)
+    return HFLM(pretrained=live, tokenizer=tokenizer, batch_size=batch_size, max_length=max_length)
 
 
 def _version() -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headcount.corpora.location import Location
-from headcount.corpora.source import Source
+from headcount.corpora.source import Source, default_split
 from headcount.errors import UnknownName, UsageError
 
 
@@ -64,3 +64,18 @@ def test_halves_share_nothing_and_leave_nothing_out() -> None:
     assert sorted(halves[0] + halves[1]) == Source("d").rows(examples) == list(range(40))
     with pytest.raises(UsageError, match="too few texts"):
         Source("d", half=1).rows([])
+
+
+def test_a_file_of_pairs_is_read_as_a_whole(tmp_path: Path) -> None:
+    """Without a split, and with the default split of a command; a split that is named must exist."""
+    file = tmp_path / "pairs.tsv"
+    file.write_text("source\ttarget\na\tb\nc\td\n")
+    assert default_split(str(file), "test") is None
+    assert default_split(str(tmp_path), "test") == "test"
+    assert Source(str(file)).pairs()["source"][:] == ["a", "c"]
+    assert Source(str(file)).sentences().targets == ["b", "d"]
+    assert Source(str(file), "pairs").pairs()["source"][:] == ["a", "c"]
+    assert (Source(str(file)).label, Source("grammar", "dev").label) == (str(file), "grammar dev")
+    for read in (Source.pairs, Source.sentences):
+        with pytest.raises(UnknownName, match=r"Unknown split 'test'.*pairs"):
+            read(Source(str(file), "test"))

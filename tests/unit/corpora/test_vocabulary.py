@@ -92,6 +92,8 @@ def test_ragged_rows() -> None:
     assert [row.tolist() for row in ragged] == rows
     assert ragged.lengths.tolist() == [3, 0, 1, 2]
     assert ragged.padded([3, 0], -1).tolist() == [[5, 6, -1], [1, 2, 3]]
+    assert ragged.mask([3, 0]).tolist() == [[1, 1, 0], [1, 1, 1]]
+    assert ragged.mask([]).shape == ragged.padded([], -1).shape
     assert len(Ragged.of([])) == 0
 
 

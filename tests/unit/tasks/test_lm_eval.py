@@ -110,6 +110,15 @@ def test_several_tasks_are_averaged_and_resampled_together(model: Any, files: di
     assert "lm-eval" in evaluation.settings
 
 
+@pytest.mark.parametrize("task", ["choice", "plain"])
+def test_the_harness_shows_no_bars(task: str, model: Any, files: dict[str, str], capfd: Any) -> None:
+    """It shows one for each batch of plain texts, even if it is asked for none."""
+    measure = hc.task(f"lm-eval:{files[task]}", tokenizer=word_tokenizer(), limit=4)
+    capfd.readouterr()  # of reading the data
+    measure.quality(model)
+    assert capfd.readouterr().err == ""
+
+
 def test_what_is_refused(model: Any, files: dict[str, str], bert: nn.Module) -> None:
     tokenizer = word_tokenizer()
     choice = hc.task(f"lm-eval:{files['choice']}", tokenizer=tokenizer)

@@ -110,7 +110,7 @@ def COMMAND(
 def _command(model: str, work: data.Workload, train_limit: int | None, measured: data.Workload) -> tuple[str, str]:
     """The command that makes a point, before and after the arguments of its pipeline."""
     values = click.get_current_context().params
-    reading = [work.as_options(), f"--split {shlex.quote(work.source.split or 'dev')}"]
+    reading = [work.as_options(), *([f"--split {shlex.quote(work.source.split)}"] if work.source.split else [])]
     reading += [f"--limit {values['limit']}"] if values["limit"] else []
     reading += [f"--choose-limit {work.source.limit}"]
     reading += [f"--train-limit {train_limit}"] if train_limit else []

@@ -55,7 +55,7 @@ def decode(
         for rows in by_length(source.lengths, max(1, tokens // beams)):
             # The limit is that of the row, not of its batch: the output does not depend on other rows.
             limits = [most_new_tokens(model, int(source.lengths[row])) for row in rows]
-            written = _generate(model, source.padded(rows, padding), padding, limits, beams, length_penalty)
+            written = _generate(model, source.padded(rows, padding), source.mask(rows), limits, beams, length_penalty)
             for row, ids, most in zip(rows, written, limits, strict=True):
                 written_ids[row] = [ids[0], *cut(model, ids[1:], most)]
             count += len(rows)
@@ -97,10 +97,15 @@ def most_new_tokens(model: PreTrainedModel, source_tokens: int) -> int:
 
 
 def _generate(
-    model: PreTrainedModel, ids_BT: np.ndarray, padding: int, limits: Sequence[int], beams: int, length_penalty: float
+    model: PreTrainedModel,
+    ids_BT: np.ndarray,
+    mask_BT: np.ndarray,
+    limits: Sequence[int],
+    beams: int,
+    length_penalty: float,
 ) -> list[list[int]]:
     """limits: most new tokens of each row. Beams end there; greedy outputs may go on to the largest limit."""
-    input_BT = torch.from_numpy(ids_BT).to(input_device(model))
+    input_BT, real_BT = (torch.from_numpy(table).to(input_device(model)) for table in (ids_BT, mask_BT))
     beam: dict[str, Any] = {"num_beams": beams}
     if beams > 1:
         most_B, end = torch.tensor(limits) + 1, _forced_end(model)  # with the start token
@@ -108,7 +113,7 @@ def _generate(
         if end is not None:
             beam["logits_processor"] = LogitsProcessorList([RowEnds(most_B, end)])
     output_BT = model.generate(
-        input_ids=input_BT, attention_mask=(input_BT != padding).long(), do_sample=False, max_length=None,
-        max_new_tokens=max(limits), **beam,
+        input_ids=input_BT, attention_mask=real_BT, do_sample=False, max_length=None, max_new_tokens=max(limits),
+        **beam,
     )  # fmt: skip
     return output_BT.tolist()

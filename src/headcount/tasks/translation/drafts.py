@@ -43,6 +43,7 @@ class Drafts:
     """Drafts for the rows of a batch, and the outputs that are complete."""
 
     source_BT: Tensor
+    mask_BT: Tensor  # 1 for tokens of the source, 0 for padding
     padding: int
     limit: int  # tokens of an output
     draft_PL: Tensor  # drafts of the pending rows
@@ -51,11 +52,18 @@ class Drafts:
     hidden_PTD: Tensor | None = None  # output of the encoder
 
     @classmethod
-    def of(cls, model: PreTrainedModel, source_BT: Tensor, drafts: Sequence[Sequence[int]], padding: int) -> Drafts:
+    def of(
+        cls,
+        model: PreTrainedModel,
+        source_BT: Tensor,
+        mask_BT: Tensor,
+        drafts: Sequence[Sequence[int]],
+        padding: int,
+    ) -> Drafts:
         limit = most_new_tokens(model, source_BT.shape[1])
         length = min(limit, max(map(len, drafts)) + _ROOM)
         rows = torch.arange(len(drafts))
-        return cls(source_BT, padding, limit, _padded(drafts, length, padding), rows, [[] for _ in drafts])
+        return cls(source_BT, mask_BT, padding, limit, _padded(drafts, length, padding), rows, [[] for _ in drafts])
 
     def improve(self, model: PreTrainedModel) -> None:
         """Run the pending rows once: drafts equal to the model's output are complete, the others are improved."""
@@ -81,10 +89,9 @@ class Drafts:
         """Decode the pending rows step by step."""
         if not len(self.pending_P):
             return
-        source_PT = self.source_BT[self.pending_P].to(input_device(model))
         written_PL = model.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=self.hidden_PTD),
-            attention_mask=(source_PT != self.padding).long(),
+            attention_mask=self.mask_BT[self.pending_P].to(input_device(model)),
             do_sample=False,
             num_beams=1,
             max_length=None,
@@ -98,21 +105,19 @@ class Drafts:
     def _settle(self, model: PreTrainedModel, index: int, ids: list[int]) -> None:
         """Store the output of a pending row, truncated at its limit."""
         row = int(self.pending_P[index])
-        tokens = int((self.source_BT[row] != self.padding).sum())
-        self.outputs[row] = cut(model, ids, most_new_tokens(model, tokens))
+        self.outputs[row] = cut(model, ids, most_new_tokens(model, int(self.mask_BT[row].sum())))
 
     def _run(self, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
         """[P, L]: the prediction of every token of the drafts; and the output of the encoder."""
-        source_PT = self.source_BT[self.pending_P].to(input_device(model))
         start_P1 = torch.full((len(self.draft_PL), 1), model.config.decoder_start_token_id)
         source: dict[str, Any] = (
-            {"input_ids": source_PT}
+            {"input_ids": self.source_BT[self.pending_P].to(input_device(model))}
             if self.hidden_PTD is None
             else {"encoder_outputs": BaseModelOutput(last_hidden_state=self.hidden_PTD)}
         )
         output = model(
             **source,
-            attention_mask=(source_PT != self.padding).long(),
+            attention_mask=self.mask_BT[self.pending_P].to(input_device(model)),
             decoder_input_ids=torch.cat([start_P1, self.draft_PL[:, :-1]], dim=1).to(input_device(model)),
             use_cache=False,
         )

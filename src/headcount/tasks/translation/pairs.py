@@ -142,10 +142,14 @@ class Translation(Task):
         return Batches(self.batch, list(self.rows()))
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        padding = self.tokenizer.pad_token_id
-        source_BT = torch.from_numpy(self.source_ids.padded(rows, padding))
+        source_BT, mask_BT = self._source(rows)
         labels_BT = torch.from_numpy(self.target_ids.padded(rows, IGNORED))
-        return {"input_ids": source_BT, "attention_mask": (source_BT != padding).long(), "labels": labels_BT}
+        return {"input_ids": source_BT, "attention_mask": mask_BT, "labels": labels_BT}
+
+    def _source(self, rows: Sequence[int] | np.ndarray) -> tuple[Tensor, Tensor]:
+        """[B, T] each: padded source ids, and their mask."""
+        tables = self.source_ids.padded(rows, self.tokenizer.pad_token_id), self.source_ids.mask(rows)
+        return torch.from_numpy(tables[0]), torch.from_numpy(tables[1])
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
         """Number of tokens that `loss_sum` sums over."""
@@ -206,8 +210,7 @@ class Translation(Task):
         return [ids[: ids.index(end) + 1] if end in ids else ids for ids in outputs]
 
     def drafted(self, model: nn.Module, rows: np.ndarray, drafts: Sequence[Sequence[int]]) -> Drafts:
-        padding = self.tokenizer.pad_token_id
-        return Drafts.of(model, torch.from_numpy(self.source_ids.padded(rows, padding)), drafts, padding)
+        return Drafts.of(model, *self._source(rows), drafts, self.tokenizer.pad_token_id)
 
     def statistics(self, rows: np.ndarray, written: Sequence[Sequence[int]]) -> np.ndarray:
         texts = self.tokenizer.batch_decode([list(ids) for ids in written], skip_special_tokens=True)
