@@ -173,7 +173,7 @@ def _measure(name: str, task: Any, metric: str | None) -> _Measure:
 
 
 def _metric(measures: Sequence[_Measure]) -> Metric:
-    """The mean over tasks."""
+    """The mean over tasks that have an example: a resample of few examples of many tasks has none of some."""
     directions = {measure.higher_is_better for measure in measures}
     if len(directions) > 1:
         raise UsageError(
@@ -182,7 +182,9 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
     names = list(dict.fromkeys(measure.metric for measure in measures))
 
     def of_sums(sums: np.ndarray) -> np.ndarray:
-        return np.mean([_value(sums, index, measure) for index, measure in enumerate(measures)], axis=0)
+        values = np.stack([_value(sums, index, measure) for index, measure in enumerate(measures)])
+        seen = np.stack([sums[..., 2 * index + 1] > 0 for index in range(len(measures))])
+        return np.asarray(np.where(seen, values, 0.0).sum(0) / np.maximum(seen.sum(0), 1))
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
     point = 0.01 if _ANSWERS.issuperset(names) else 1.0
