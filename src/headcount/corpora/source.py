@@ -66,6 +66,11 @@ class Source:
         return self if split is None else replace(self, split=split, half=None)
 
     @property
+    def data_and_split(self) -> str:
+        """Name of the data and of its split, for records; a file has no split."""
+        return self.data if self.split is None or self.kind == "file" else f"{self.data} {self.split}"
+
+    @property
     def split_label(self) -> str:
         """Name of the split, or half of one, for messages."""
         location = Location.of(self.data)

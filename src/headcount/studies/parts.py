@@ -37,8 +37,8 @@ def _roles(subject: StudySubject) -> Record:
         play_on = None
     return look(
         subject.model, subject.sentences, subject.tokenizer, name=settings.model, play_on=play_on,
-        data=f"{settings.trees or settings.source.data} {settings.source.split}", frequencies=subject.frequencies,
-        relevance=relevance, progress=named("looking at roles", subject.progress),
+        data=replace(settings.source, data=settings.trees or settings.source.data).data_and_split,
+        frequencies=subject.frequencies, relevance=relevance, progress=named("looking at roles", subject.progress),
     )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ def test_a_tensor_in_a_list_of_a_batch_that_changes_is_noticed() -> None:
         def __iter__(self) -> Any:
             return iter([{"texts": [next(read)], "labels": IDS}])
 
-    task = hc.task.of(Changing(), nll=lambda model, batch: batch["labels"].sum(1))
+    task = hc.task.of(Changing(), nll=lambda _, batch: batch["labels"].sum(1))
     list(task.batches())
     with pytest.raises(UsageError, match="Batch 0 is not the same each time"):
         list(task.batches())

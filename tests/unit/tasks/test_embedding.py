@@ -92,9 +92,9 @@ def test_texts_without_any_token_are_refused() -> None:
 
 
 def test_a_text_longer_than_the_positions_of_a_model_is_refused_with_the_limit() -> None:
+    model, long = zoo.build("gpt2"), " ".join(["w5"] * 70)
     with pytest.raises(UsageError, match=r"70 tokens.*positions for 64.*max_length=64"):
-        model = zoo.build("gpt2")
-        hc.task("embedding", texts=[" ".join(["w5"] * 70)], tokenizer=word_tokenizer(), model=model)
+        hc.task("embedding", texts=[long], tokenizer=word_tokenizer(), model=model)
 
 
 def test_the_hash_of_tokens_does_not_depend_on_the_size_of_batches() -> None:

@@ -61,7 +61,7 @@ def COMMAND(
         chosen_on = read_chosen_on(model)
         live = loading.load(model, task=work.loaded_for)
     with show.Bars() as bars:
-        data_name = work.task if work.by_harness else f"{work.source.data} {work.source.split}"
+        data_name = work.task if work.by_harness else work.source.data_and_split
         record = evaluate(live, task, name=model, data=data_name, chosen_on=chosen_on, progress=bars.show)
     if output.out:
         write_translations(output.out / "translations.txt", record)

@@ -101,7 +101,7 @@ def COMMAND(
     reading |= {name: value for name, value in readings.items() if value is not None}
     with show.Bars() as bars:
         record = look(
-            live, sentences, tokenizer, name=model, data=f"{source.data} {source.split}", frequencies=token_frequencies,
+            live, sentences, tokenizer, name=model, data=source.data_and_split, frequencies=token_frequencies,
             relevance=before, play_on=played_on, progress=bars.show, **reading,
         )  # fmt: skip
     roles = record.parts.roles

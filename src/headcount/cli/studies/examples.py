@@ -27,6 +27,6 @@ def COMMAND(model: str, loading: options.Loading, source: data.Source, output: o
     with show.working(f"Loading {model}"):
         tokenizer, live = loading.tokenizer(model), loading.load(model)
     with show.Bars() as bars:
-        limits |= {"name": model, "data": f"{source.data} {source.split}"}
+        limits |= {"name": model, "data": source.data_and_split}
         record = examples(live, tokenizer, sentences, targets=sentences.targets, progress=bars.show, **limits)
     output.present(record, "headcount report DIR --out report.html")
