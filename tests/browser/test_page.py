@@ -225,6 +225,24 @@ def test_both_sides_of_a_comparison_have_one_scale(opened: Any) -> None:
     assert left[0][0].startswith("\u2212")
 
 
+def test_heads_that_were_not_looked_at_have_no_verdict(opened: Any) -> None:
+    """A treebank has no targets: roles of the encoder alone, in models that have other heads too."""
+    some = [
+        record
+        for model in ("shop/model-a", "shop/model-b")
+        for record in (made.curves(SITES, model), made.roles(made.even(2, 4, ("encoder",)), model))
+    ]
+    browser = opened("encoder-roles", some)
+    assert "not looked at" in legend(browser, "#role-map")[0]
+    browser.choose("#compare-measure", "role")
+    assert browser.text("#compare-answer").startswith("8 of 8 heads in common")
+    browser.choose("#compare-measure", "confidence")
+    assert "over 8 heads in common" in browser.text("#compare-answer") or "r is" not in browser.text("#compare-answer")
+    browser.click('#map [data-place="20"]')
+    assert "This head was not looked at." in browser.text("#card")
+    assert "No role was found" not in browser.text("#card")
+
+
 def test_an_export_is_no_model_without_heads(opened: Any) -> None:
     bench = made.bench(24)
     models = {**encode(bench.parts)["models"], "shop/small": {**records.size(12), "stated_heads": None}}

@@ -187,14 +187,15 @@ def _new_value(ablation: Ablation, effect: Effect) -> str:
     return f"to {_number(effect.value, ablation.value)}"
 
 
-def _roles(subject: Subject, _: Sequence[str]) -> str:
+def _roles(subject: Subject, heads: Sequence[str]) -> str:
     parts = subject.first(RolesFound)
     if parts is None or not parts.roles:
         return ""
+    looked_at = plural(len(parts.roles), "head") + (" that were looked at" if len(parts.roles) < len(heads) else "")
     counts = Counter(role for held in parts.roles.values() for role in {item.role for item in held})
     playing = sum(bool(held) for held in parts.roles.values())
     if not playing:
-        return f"No role was found for any of the {len(parts.roles)} heads."
+        return f"No role was found for any of the {looked_at}."
     jobs = [
         f"{number} {ROLE_WORDS[role][number > 1] if role in ROLE_WORDS else 'with the role'} ({role})"
         for role, number in counts.most_common()
@@ -203,7 +204,7 @@ def _roles(subject: Subject, _: Sequence[str]) -> str:
     without_role = len(parts.roles) - playing
     tail = f" For the other {without_role} no simple description was found." if without_role else ""
     twice = " A head can do several things." if sum(counts.values()) > playing else ""
-    return f"{playing} of {len(parts.roles)} heads {verb} a role that can be named: {listed(jobs)}.{twice}{tail}"
+    return f"{playing} of {looked_at} {verb} a role that can be named: {listed(jobs)}.{twice}{tail}"
 
 
 def _removable(subject: Subject, _: Sequence[str]) -> str:

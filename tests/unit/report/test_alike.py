@@ -18,11 +18,13 @@ SITES = made.even(2, 4)
 MEASURED = {  # section -> a record with a metric
     "ablation": made.ablation(SITES),
     "agreement": made.agreement(SITES),
+    "alone": made.ablation(SITES),
     "all_kinds": made.tradeoff(SITES),
     "compensation": made.compensation(),
     "curves": made.curves(SITES),
     "dynamics": records.dynamics(),
     "kinds": made.curves(SITES),
+    "replacement": made.replacement(SITES),
     "tradeoff": made.tradeoff(SITES),
 }
 
@@ -92,6 +94,42 @@ def test_epochs_pruned_by_other_shares_have_columns_of_their_own() -> None:
     epochs = [{**epoch, "points": epoch["points"][::2]} for epoch in encode(record.parts)["by_epoch"]]
     fewer = of("dynamics", ("a", record), ("b", records.changed(record, by_epoch=epochs)))[1]
     assert [column.name for column in fewer.columns[2:]] == ["40% gone", "80% gone"]
+
+
+def test_heads_chosen_on_other_data_do_not_stand_under_the_same_data() -> None:
+    here = made.ablation(SITES)
+    held_out, same = of("alone", ("a", records.changed(here, alone_held_out=True)), ("b", here))[:2]
+    assert "change, held out" in words(held_out)
+    assert "change, same data" in words(same)
+
+
+def test_qualities_of_sweeps_stand_under_their_own_metric() -> None:
+    record = made.sweep(SITES)
+    sweep = encode(record.parts)["sweep"]
+    for point in sweep.values():
+        for quality in filter(None, point["quality"].values()):
+            quality["metric"] = "perplexity"
+    tables = [
+        table
+        for table in of("sweep", ("a", record), ("b", records.changed(record, sweep=sweep)))
+        if "One" in table.title
+    ]
+    assert ["perplexity" in words(table) for table in tables] == [False, True]
+
+
+def test_the_share_that_was_masked_is_the_one_that_was_measured() -> None:
+    record = records.dynamics()
+    epochs = [{**epoch, "points": epoch["points"][::3]} for epoch in encode(record.parts)["by_epoch"]]
+    steps = [f"{100 * point['share']:.0f}%" for point in epochs[0]["points"]]
+    assert "40%" not in steps
+    answer = sections["dynamics"].answer(records.changed(record, by_epoch=epochs))
+    assert answer.startswith(f"With {steps[1]} of the heads masked")
+
+
+def test_one_corpus_that_two_models_read_is_left_out_once() -> None:
+    record = records.changed(made.roles(SITES), skipped={"empty": 5})
+    (table,) = [table for table in of("roles", ("a", record), ("b", record)) if table.title == "Heads by role"]
+    assert table.note == "Left out: 5 (empty)."
 
 
 def test_the_cost_of_every_model_is_named() -> None:

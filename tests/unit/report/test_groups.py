@@ -9,7 +9,7 @@ import pytest
 from headcount.record import Record
 from headcount.report.figure import draw
 from headcount.report.groups import group_name, grouped
-from records import roles, tradeoff
+from records import changed, encode, roles, tradeoff
 
 
 def on(data: str, record: Record) -> Record:
@@ -20,6 +20,8 @@ def test_models_of_the_same_data_belong_together() -> None:
     records = [on("x", roles("a/m-0")), on("y", roles("a/n")), on("x", roles("a/m-1")), on("", roles("a/o"))]
     assert [group_name(group, records) for group in grouped(records)] == ["m (2 models)", "n", "o"]
     assert len(grouped([on("x", roles("a/m")), on("x", roles("a/m"))])) == 2, "a model beside itself"
+    copy = [replace(record, signature=replace(record.signature, weights="w")) for record in records[:3:2]]
+    assert len(grouped(copy)) == 2, "a copy is no further model"
 
 
 def test_panels_of_models_of_the_same_name_are_told_apart() -> None:
@@ -62,6 +64,17 @@ def test_layers_of_several_models_are_their_mean() -> None:
     assert {(row["keep"], row["site"]): row["left"] for row in together} == pytest.approx(
         {key: left / 2 for key, left in alone.items()}
     )
+
+
+def test_shares_of_several_models_end_at_0_and_1() -> None:
+    some = []
+    for model, share in (("m-0", 0.2), ("m-1", 0.95)):
+        record = on("x", roles(model))
+        some.append(changed(record, best=[{**row, "value": share} for row in encode(record.parts)["best"]]))
+    lines = draw("syntactic-heads", some).canvas.axes[0].collections
+    ends = [point[1] for line in lines for path in line.get_paths() for point in path.vertices]
+    assert ends
+    assert all(0 <= end <= 100 for end in ends)
 
 
 def test_relations_of_several_models_are_one_bar() -> None:

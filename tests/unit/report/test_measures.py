@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 import records
 import subjects as made
 from headcount.record import Record
 from headcount.record.codec import encode
+from headcount.report.figure import draw
 from headcount.report.joined import RoleImportance
 from headcount.report.overview import overview
 from headcount.report.payload import payload
-from headcount.report.section import labelled_for, sections
+from headcount.report.section import all_tables, labelled_for, sections
 from headcount.report.subject import subjects
 
 
@@ -67,6 +70,36 @@ def test_scores_with_other_arguments_are_other_measures() -> None:
     assert [list(found) for found in apart] == [["relevance score, rule ding"], ["relevance score, rule attnlrp"]]
     same = measures(relevance("a", "ding"), relevance("b", "ding"))
     assert [list(found) for found in same] == [["relevance score"], ["relevance score"]]
+
+
+def test_shares_of_lines_are_of_all_heads() -> None:
+    """Of one kind alone, half of its heads is a sixth of all."""
+    data = payload(subjects([made.curves(made.even(2, 4))]))["subjects"][0]
+    ends = {line["label"]: line["points"][-1] for line in data["curves"]}
+    assert ends["by gradient"]["share"] == 1
+    assert ends["by gradient, encoder only"]["removed"] == 8
+    assert round(24 * ends["by gradient, encoder only"]["share"]) == 8
+    pruned = made.pruned(made.even(2, 4))
+    steps = [{**step, "share": step["removed"] / 8} for step in encode(pruned.parts)["curve"]]  # encoder heads only
+    pruned = records.changed(pruned, curve=steps)
+    line = payload(subjects([pruned]))["subjects"][0]["curves"][0]
+    assert [point["share"] for point in line["points"]] == pytest.approx([0, 2 / 24])
+    (table,) = [table for table in all_tables(sections["pruned"], [("a", pruned)]) if "each step" in table.title]
+    assert [row[:2] for row in table.rows] == [[0, 0], [2, 100 * 2 / 24]]
+
+
+def test_roles_of_some_heads_do_not_say_how_many_there_are() -> None:
+    (answer, *_), (known, *_) = tiles(made.roles(made.even(2, 3, ("encoder",)))), tiles(made.ablation(made.even(2, 3)))
+    assert answer == "6 attention heads of model-a were looked at in 2 encoder layers."
+    assert known.startswith("model-a has 18 attention heads: ")
+
+
+def test_the_histogram_of_early_stops_is_of_one_set_of_examples() -> None:
+    ablation = made.ablation(made.ONE_LAYER)
+    one_out = {head: {**row, "value": row["value"] - 5} for head, row in encode(ablation.parts)["one_out"].items()}
+    early = records.changed(ablation, one_out=one_out)
+    rows = {row["head"]: row["value"] for row in draw("ablation-histogram", [early]).rows}
+    assert rows == {head: early.parts.value + row.difference for head, row in early.parts.one_out.items()}
 
 
 def test_an_inspection_alone_says_what_the_model_is() -> None:

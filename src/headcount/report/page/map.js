@@ -96,16 +96,17 @@ function shadeOf(subject, place, { measure, mask }, colour) {
   if (mask) return mask[place] === "1" ? data.kindColours[parsed(subject.heads[place]).kind] || "#0072B2" : themed("none");
   return measure.form === "roles" ? data.roleColours[rolesOf(subject, place)[0]] || withoutRole(subject, place) : colour(measure.values[place]);
 }
+const filled = (shade) => (shade === "transparent" ? { fill: shade, stroke: themed("none") } : { fill: shade });  // an empty square has an outline
 const withoutRole = (subject, place) => (lookedAt(subject, place) ? themed("none") : "transparent");
 
 function cellOf(subject, place, x, y, side, options, colour) {
   const { measure, mask } = options, inner = Math.max(1, side - (side > 14 ? 2 : 1));
   const named = { role: "gridcell", tabindex: -1, "data-place": place,
     "aria-label": described(subject, measure, place).replaceAll("\n", ", ") + (mask ? (mask[place] === "1" ? ", stays" : ", masked") : "") };
-  if (side < BARE) return at(draw("rect", { ...named, class: "frame", x, y, width: inner, height: inner, fill: shadeOf(subject, place, options, colour) }), x, y);
+  if (side < BARE) return at(draw("rect", { ...named, class: "frame", x, y, width: inner, height: inner, ...filled(shadeOf(subject, place, options, colour)) }), x, y);
   const cell = at(draw("g", { ...named, transform: `translate(${x},${y})` }), x, y);
   const rounding = Math.min(4, inner / 6);
-  const paint = (from, height, shade) => cell.append(draw("rect", { class: height === inner ? "frame" : null, y: from || null, width: inner, height, rx: rounding, fill: shade }));
+  const paint = (from, height, shade) => cell.append(draw("rect", { class: height === inner ? "frame" : null, y: from || null, width: inner, height, rx: rounding, ...filled(shade) }));
   let written = "", ink = "";
   if (mask) {
     paint(0, inner, shadeOf(subject, place, options, colour));
@@ -141,7 +142,7 @@ function legend(picture, subject, { measure, mask, range }, colour, y, width) {
   const entry = (shade, text, letter) => {
     const room = 30 + text.length * 6.3;
     if (x > 30 && x + room > width) { x = 30; y += 20; }
-    picture.append(draw("rect", { x, y, width: 13, height: 13, rx: 2, fill: shade }));
+    picture.append(draw("rect", { x, y, width: 13, height: 13, rx: 2, ...filled(shade) }));
     if (letter) picture.append(draw("text", { x: x + 6.5, y: y + 7, "text-anchor": "middle", "dominant-baseline": "central", "font-size": 9, "font-weight": 600, fill: onto(shade) }, letter));
     picture.append(draw("text", { x: x + 18, y: y + 7, "dominant-baseline": "central", "font-size": 11, fill: "currentColor" }, text));
     x += room;
@@ -152,7 +153,7 @@ function legend(picture, subject, { measure, mask, range }, colour, y, width) {
       if (count) entry(data.roleColours[role], `${role} ${count}`, letters[role]);
     }
     entry(themed("none"), "no role found");
-    if (subject.heads.some((_, place) => !lookedAt(subject, place))) entry("transparent", "empty: not looked at");
+    if (subject.heads.some((_, place) => !lookedAt(subject, place))) entry("transparent", "not looked at");
   } else {
     const [least, most] = range || extent(measure.values);
     const stops = measure.form === "diverging" ? [-1, 0, 1].map((side) => side * Math.max(Math.abs(least), Math.abs(most))) : [least, (least + most) / 2, most];

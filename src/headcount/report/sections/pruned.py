@@ -106,14 +106,14 @@ def _details(record: Record[Pruning]) -> list[Table]:
 def _curve_table(curve: Sequence[Step], metric: str, stage: str) -> Table:
     kinds = list(curve[0].kept_by_kind)
     digits = max(digits_for(point.value) for point in curve)
+    total = len(curve[0].heads or ()) or sum(curve[0].kept_by_kind.values()) or 1  # of all kinds
     columns = headings(
         "heads gone", Column("% gone", 0), Column(metric, digits), "95% interval",
         *(Column(f"{kind} left") for kind in kinds),
     )  # fmt: skip
     rows = [
         [
-            point.removed, 100 * point.removed / max(1, sum(curve[0].kept_by_kind.values())), point.value,
-            interval(point, digits),
+            point.removed, 100 * point.removed / total, point.value, interval(point, digits),
             *(point.kept_by_kind[kind] for kind in kinds),
         ]
         for point in curve
