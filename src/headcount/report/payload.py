@@ -224,9 +224,8 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
     for record in subject.of("prune"):
         pruned: Pruning = record.parts
         if pruned.curve:
-            order, name = (
-                text.removeprefix("rank-") for text in (pruned.method, pruned_by(record, subject.of("prune")))
-            )
+            names = pruned.method, pruned_by(record, subject.of("prune"))
+            order, name = (text.removeprefix("rank-") for text in names)
             scale = {"metric": pruned.metric, "higher_is_better": pruned.higher_is_better}
             label = f"pruned by {name}, {pruned.stage_of_steps}"
             lines.append(_line(label, order, encode(pruned.curve), scale, heads, True))
