@@ -127,3 +127,14 @@ def test_prune_measures_the_quality_without_named_heads(folder: Path, tmp_path: 
     measured = hc.Record.load(tmp_path / "compensated" / "record.json").parts.measured_on
     assert measured.held_out
     assert measured.examples + measured.chosen_on[0].examples == len(TEXTS)
+
+
+def test_it_counts_texts_with_a_prediction_and_names_no_split_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "texts.txt"
+    file.write_text("".join(f"{text}\n" for text in (*TEXTS, "w5", "w7")))
+    hc.save(zoo.build("llama"), tmp_path / "model", tokenizer=word_tokenizer())
+    done = run("evaluate", str(tmp_path / "model"), "--data", str(file), "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    assert f"on {len(TEXTS)} texts of {file}." in " ".join(done.output.split())
+    parts = hc.Record.load(tmp_path / "out" / "record.json").parts
+    assert (parts.examples, len(parts.statistics)) == (len(TEXTS), len(TEXTS) + 2)

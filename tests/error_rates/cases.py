@@ -44,6 +44,7 @@ from headcount.statistics import (
     spearman,
     t_interval,
 )
+from headcount.tasks.lm_eval import Measure, mean_over_tasks
 from headcount.tasks.quality import Quality
 from headcount.tasks.translation.bleu import METRIC as BLEU
 
@@ -80,6 +81,20 @@ def _metric(metric: Metric, population: str, draw: Draw, promise: float, sizes: 
         return _left_out(Quality.of(metric, draw(random, size)).interval(), truth())
 
     return Case(metric.name, population, trial, sizes, promise)
+
+
+def _tasks(count: int, promise: float, sizes: tuple[int, ...]) -> Case:
+    """As many examples of each of several tasks of the harness, of which 50 to 100% are right."""
+    metric = mean_over_tasks([Measure(f"task {number}", "acc", "mean", True) for number in range(count)])
+    truth_T = np.linspace(0.5, 1, count)
+
+    def trial(random: Random, size: int) -> bool:
+        table = np.zeros((size, count, 2))
+        of_task = np.arange(size) % count
+        table[np.arange(size), of_task] = np.stack([random.random(size) < truth_T[of_task], np.ones(size)], axis=1)
+        return _left_out(Quality.of(metric, table.reshape(size, -1)).interval(), truth_T.mean())
+
+    return Case(metric.name, f"{count} tasks, 50 to 100% right", trial, sizes, promise)
 
 
 def _paired(metric: Metric, population: str, draw: Draw, worse: Draw, promise: float, sizes: tuple[int, ...]) -> Case:
@@ -326,6 +341,7 @@ def cases() -> Iterator[Case]:
     yield _metric(PERPLEXITY, "lengths log-normal, sd .5", texts(0.5, 0.0), 0.07, usual)
     yield _metric(BLEU, "one translation in ten has a mistake", translations(0.1, 0.0), 0.06, many)
     yield _metric(BLEU, "one in ten has a mistake, one in 100 no right word", translations(0.1, 0.01), 0.1, many)
+    yield _tasks(57, 0.08, (2 * 57, 3 * 57, 5 * 57, 20 * 57))
     yield _changed_answers(0.05, 0.01, 0.06, (50, 200, 600))
     yield _changed_answers(0.2, 0.1, 0.06, (50, 200, 600))
     yield _paired(

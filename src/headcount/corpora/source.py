@@ -68,8 +68,8 @@ class Source:
 
     @property
     def label(self) -> str:
-        """The data and its split, for records."""
-        return self.data if self.split is None else f"{self.data} {self.split}"
+        """The data and its split, for records; a file has no split."""
+        return self.data if self.split is None or self.kind == "file" else f"{self.data} {self.split}"
 
     def on(self, split: str | None) -> Source:
         """The same data with another split; unchanged if `split` is None."""

@@ -1,11 +1,13 @@
-"""Apart: what tells scores of the same method apart."""
+"""Apart: what tells scores and pruned models of the same method apart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from headcount.record import Record
+from headcount.record.results.prune import Pruning
 from headcount.record.results.score import Scoring
+from headcount.report.table import plural
 
 
 def arguments_apart(score: Record[Scoring], scores: Sequence[Record[Scoring]]) -> str:
@@ -17,3 +19,15 @@ def arguments_apart(score: Record[Scoring], scores: Sequence[Record[Scoring]]) -
         for name, value in arguments.items()
         if value is not None and any(other.get(name) != value for other in others)
     )
+
+
+def pruned_by(record: Record[Pruning], records: Sequence[Record]) -> str:
+    """The method of a pruned model; with its number of heads, and the last stage, where others have the same."""
+    others = [other.parts for other in records if other is not record and isinstance(other.parts, Pruning)]
+    parts, name = record.parts, record.parts.method
+    alike = [other for other in others if other.method == parts.method]
+    if alike:
+        name += f", {plural(len(parts.heads), 'head')} left"
+    if any(len(other.heads) == len(parts.heads) for other in alike) and parts.stages:
+        name += f", {list(parts.stages)[-1]}"
+    return name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headcount.record import Record
 from headcount.record.result import MeasuredOn, Texts
 from headcount.record.results.ablate import Ablation
@@ -35,6 +37,13 @@ def _texts(texts: Texts) -> str:
     """Such as `40 texts of test`."""
     spelled = "examples" if texts.examples is None else plural(texts.examples, "text")
     return f"{spelled} of {texts.split}" if texts.split else spelled
+
+
+def leading(tied: Sequence[str]) -> tuple[str, str]:
+    """What comes first in a ranking, and the verb for it: `a`, seems; if several tie, `a and 2 others alike`, seem."""
+    if len(tied) == 1:
+        return tied[0], "seems"
+    return f"{tied[0]} and {plural(len(tied) - 1, 'other')} alike", "seem"
 
 
 def too_few(parts: Ablation) -> str:

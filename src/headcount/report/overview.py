@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil, log10
 
 from headcount.heads import Head
 from headcount.record.result import Quality
@@ -22,6 +23,8 @@ from headcount.record.results.roles import RolesFound
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figure import OUT_OF_SHAPE, short_names
 from headcount.report.joined import is_importance
+from headcount.report.measured import leading
+from headcount.report.points import pruned_heads
 from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
 from headcount.report.table import best_of, count, digits_for, listed, plural
@@ -29,6 +32,7 @@ from headcount.report.terms import ROLE_WORDS
 from headcount.statistics import ENOUGH_FOR_A_TAIL
 
 _PARTIAL = (RolesFound, Examples, AttentionMap)  # may lack heads, as without targets those of a decoder
+_MOST_DIGITS = 6  # after the point, to show a small change
 _NAMED_HEADS = 3  # most heads that an answer names
 
 
@@ -150,10 +154,13 @@ def _needed(ablation: Ablation) -> str:
     surely = [head for head in ranked if effects[head].corrected < ablation.alpha and ablation.harm(effects[head]) > 0]
     spare = [head for head in ranked if effects[head].corrected < ablation.alpha and ablation.harm(effects[head]) < 0]
     verb = "falls" if ablation.higher_is_better else "rises"
-    start = "" if ablation.stopped_early else f"from {_number(ablation.value, ablation.value)} "
+    named_heads = (surely or ranked)[:_NAMED_HEADS]
+    largest = max(abs(effects[head].difference) for head in named_heads)
+    start = "" if ablation.stopped_early else f"from {_number(ablation.value, ablation.value, largest)} "
     values = [
-        f"without {head} {f'{metric} {verb} {start}' if index == 0 else ''}{_new_value(ablation, effects[head])}"
-        for index, head in enumerate((surely or ranked)[:_NAMED_HEADS])
+        f"without {head} {f'{metric} {verb} {start}' if index == 0 else ''}"
+        f"{_new_value(ablation, effects[head], largest)}"
+        for index, head in enumerate(named_heads)
     ]
     undecided = len(effects) - len(surely) - len(spare)
     unsure = f" Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
@@ -165,9 +172,10 @@ def _needed(ablation: Ablation) -> str:
             f"{metric} there.{extra}"
         )
     if not surely:
+        leader, seems = leading(ablation.worst(effects))
         return (
             f"No single head is needed for certain: switching off any one of {len(effects)} harms {metric} too "
-            f"little to be sure. {ranked[0]} seems to matter most: {values[0]}.{extra}"
+            f"little to be sure. {leader} {seems} to matter most: {values[0]}.{extra}"
         )
     most = " Most:" if _lead(ablation, surely) else " These seem to matter most:"
     named = most if len(surely) > _NAMED_HEADS else ""
@@ -182,11 +190,11 @@ def _lead(ablation: Ablation, ranked: Sequence[str]) -> bool:
     return all(ablation.harms_most(head, {**others, head: effects[head]}) for head in ranked[:_NAMED_HEADS])
 
 
-def _new_value(ablation: Ablation, effect: Effect) -> str:
+def _new_value(ablation: Ablation, effect: Effect, largest: float) -> str:
     """The metric without a head; the change alone if it is of fewer examples than the metric of the whole model."""
     if ablation.stopped_early:
-        return f"by {_number(abs(effect.difference), ablation.value)}"
-    return f"to {_number(effect.value, ablation.value)}"
+        return f"by {_number(abs(effect.difference), ablation.value, largest)}"
+    return f"to {_number(effect.value, ablation.value, largest)}"
 
 
 def _roles(subject: Subject, heads: Sequence[str]) -> str:
@@ -247,10 +255,9 @@ def _smallest(subject: Subject) -> str:
     keep = min(point.keep for point in points)
     sign, smallest = 1 if parts.higher_is_better else -1, [point for point in points if point.keep == keep]
     best = max(smallest, key=lambda point: sign * point.after.value)
-    pruned = "heads" if parts.pruned == "heads of all kinds" else parts.pruned
     trained = " and trained further" if best.steps else ""
     return (
-        f"Pruned to {keep} of {parts.gated} {pruned}{trained}, the smallest model measured has "
+        f"Pruned to {keep} of {parts.gated} {pruned_heads(parts)}{trained}, the smallest model measured has "
         f"{_instead(parts.whole, best.after)}{best_of(len(smallest))}."
     )
 
@@ -296,9 +303,12 @@ def _speed(subject: Subject) -> str:
 
 
 def _instead(before: Quality, after: Quality) -> str:
-    return f"{after.metric} {_number(after.value, before.value)} instead of {_number(before.value, before.value)}"
+    shown = (_number(value, before.value, abs(after.value - before.value)) for value in (after.value, before.value))
+    return f"{after.metric} {' instead of '.join(shown)}"
 
 
-def _number(value: float, scale: float) -> str:
-    """A number with one digit less than in tables."""
-    return f"{value:.{max(1, digits_for(scale) - 1)}f}"
+def _number(value: float, scale: float, change: float = 0.0) -> str:
+    """A number with one digit less than in tables, or with as many as show a change."""
+    digits = max(1, digits_for(scale) - 1)
+    needed = ceil(-log10(change)) if change >= 10.0**-_MOST_DIGITS else 0
+    return f"{value:.{max(digits, needed)}f}"

@@ -25,7 +25,7 @@ from headcount.record.results.roles import RolesFound
 from headcount.record.results.rules import Rules
 from headcount.record.results.score import Scoring
 from headcount.record.results.tradeoff import Tradeoff
-from headcount.report.apart import arguments_apart
+from headcount.report.apart import arguments_apart, pruned_by
 from headcount.report.figure import picked, short_names
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
@@ -224,9 +224,10 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
     for record in subject.of("prune"):
         pruned: Pruning = record.parts
         if pruned.curve:
-            order = pruned.method.removeprefix("rank-")
+            names = pruned.method, pruned_by(record, subject.of("prune"))
+            order, name = (text.removeprefix("rank-") for text in names)
             scale = {"metric": pruned.metric, "higher_is_better": pruned.higher_is_better}
-            label = f"pruned by {order}, {pruned.stage_of_steps}"
+            label = f"pruned by {name}, {pruned.stage_of_steps}"
             lines.append(_line(label, order, encode(pruned.curve), scale, heads, True))
     return lines
 

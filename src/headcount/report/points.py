@@ -14,6 +14,11 @@ def smaller(parts: Tradeoff) -> list[Point]:
     return [point for point in parts.points if point.keep < parts.gated] or list(parts.points)
 
 
+def pruned_heads(parts: Tradeoff) -> str:
+    """The heads that the numbers of a point count, in words: `heads`, or those of one kind alone."""
+    return "heads" if parts.pruned == "heads of all kinds" else parts.pruned
+
+
 def shown_way(parts: Tradeoff) -> str:
     """The way whose models are shown one by one: l0 if present, else l0/distilled, else the first."""
     ways = dict.fromkeys(point.way for point in parts.points)

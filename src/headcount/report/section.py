@@ -9,9 +9,10 @@ from typing import Any
 from rich.console import RenderableType
 
 from headcount.record import Record
+from headcount.record.results.prune import Pruning
 from headcount.record.results.score import Scoring
 from headcount.registry import Registry
-from headcount.report.apart import arguments_apart
+from headcount.report.apart import arguments_apart, pruned_by
 from headcount.report.figure import Figure, part_of
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table, headings
@@ -103,6 +104,8 @@ def labelled_for(section: Section, all_subjects: Sequence[Subject]) -> Labelled:
 
 def _method(record: Record, records: Sequence[Record]) -> str:
     """The method of one of several records, or what it pruned."""
+    if isinstance(record.parts, Pruning):
+        return pruned_by(record, records)
     method = str(part_of(record, "method") or part_of(record, "pruned") or "")
     return f"{method}{arguments_apart(record, records)}" if isinstance(record.parts, Scoring) else method
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from posixpath import normpath
 from typing import TypeVar
 
 from headcount.record import Record, Signature
@@ -56,11 +57,11 @@ def subjects(all_records: Sequence[Record]) -> list[Subject]:
     by_index: dict[int, Subject] = {}  # by the place of its first record
     used_labels: dict[int, set[str]] = {}
     for index in (*combined, *loose):
-        model, brought = records[index].signature.model, {_slot(part) for part in groups[index]}
+        folder, brought = _folder(records[index]), {_slot(part) for part in groups[index]}
         fitting = (
             at
             for at in sorted(by_index)
-            if records[at].signature.model == model
+            if _folder(records[at]) == folder
             and not used_labels[at] & brought
             and _of_one_model(by_index[at].records, groups[index])
         )
@@ -76,6 +77,11 @@ def subjects(all_records: Sequence[Record]) -> list[Subject]:
         subject.records += [comparison] if comparison else []
     _tell_apart(ordered)
     return ordered
+
+
+def _folder(record: Record) -> str:
+    """The model of a record, spelled the same for `model`, `model/` and `./model`."""
+    return normpath(record.signature.model)
 
 
 def _of_one_model(some: Sequence[Record], others: Sequence[Record]) -> bool:

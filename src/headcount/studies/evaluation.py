@@ -14,6 +14,7 @@ from headcount.record.result import Quality as Measured
 from headcount.record.results.evaluate import Evaluation
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import position_limit
+from headcount.statistics import counted
 from headcount.studies.workload import warn_of_cuts
 from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Task
@@ -43,7 +44,7 @@ def evaluate(
         task=task.name,
         quality=Measured(next(iter(assessed.measures)), quality.value, low, high),
         measures=dict(assessed.measures),
-        examples=len(quality.statistics),
+        examples=len(counted(quality.statistics)),
         columns=assessed.columns,
         statistics=tuple(map(tuple, quality.statistics.tolist())),
         settings=assessed.settings,

@@ -103,7 +103,7 @@ def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[T
         skipped.setdefault("train", {})["too many tokens"] = dropped
     return conclude(
         run, standing, judge, tokenizer, dev, name=settings.data, task="translation", languages=tuple(data.languages),
-        texts={split: len(data[split]) for split in _SPLITS}, skipped=skipped,
+        texts={"train": len(train), "dev": len(dev)}, skipped=skipped,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import length_hint
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,16 +42,29 @@ def fingerprint(items: Iterable[object]) -> str:
         if isinstance(item, Tensor):
             digest.update(str(tuple(item.shape)).encode())
             digest.update(item.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        elif isinstance(item, np.ndarray):
+            digest.update(f"{item.shape}{item.tolist()!r};".encode())
         elif isinstance(item, Mapping):
             for key in sorted(item):
                 digest.update(f"{key}=".encode())
                 add(item[key])
+        elif isinstance(item, list | tuple) and holds_arrays(item):
+            digest.update(f"{len(item)}:".encode())
+            for part in item:
+                add(part)
         else:
             digest.update(f"{item!r};".encode())
 
     for item in items:
         add(item)
     return digest.hexdigest()
+
+
+def holds_arrays(item: object) -> bool:
+    """Whether an item is a tensor or array, or has one inside it: their text is shortened above 1000 elements."""
+    if isinstance(item, Mapping):
+        return any(map(holds_arrays, item.values()))
+    return isinstance(item, Tensor | np.ndarray) or (isinstance(item, list | tuple) and any(map(holds_arrays, item)))
 
 
 def named_tensors(batch: Any) -> dict[str, Tensor]:

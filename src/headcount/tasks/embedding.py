@@ -21,8 +21,10 @@ from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
+from headcount.tasks.soundness import check_ids
 from headcount.tasks.task import Reading
 from headcount.tasks.text_task import PlainTextTask
+from headcount.tasks.texts import check_length
 
 
 class Embedding(PlainTextTask):
@@ -55,6 +57,8 @@ class Embedding(PlainTextTask):
             texts=texts, tokenizer=tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
             hashed=[weight_hash(model)],
         )  # fmt: skip
+        if not self.lengths.any():
+            raise UsageError("Every text is empty: there is nothing to embed.")
         with evaluating(model):
             self._reference_ND = torch.cat([self._embeddings(model, batch) for batch in self.batches()])
 
@@ -69,15 +73,14 @@ class Embedding(PlainTextTask):
         return {**self._encode(rows), "rows": torch.as_tensor(np.asarray(rows, dtype=np.int64))}
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        """[B]: the cosine distance of each text, used as its loss."""
+        """[B]: the cosine distance of each text, used as its loss; 0 of a text without tokens."""
         reference_BD = self._reference_ND[batch["rows"]]
         cosine_B = nn.functional.cosine_similarity(self._embeddings(model, batch), reference_BD, dim=-1)
-        return (1 - cosine_B).clamp_min(0)  # rounding can make a cosine larger than 1
+        return (1 - cosine_B).clamp_min(0) * _filled(batch)  # rounding can make a cosine larger than 1
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
-        """[B, 2]: cosine distance of each text, and 1."""
-        distance_B = self.nll(model, batch).numpy()
-        return np.stack([distance_B, np.ones_like(distance_B)], axis=1)
+        """[B, 2]: cosine distance of each text, and 1; a text without tokens is no example."""
+        return torch.stack([self.nll(model, batch), _filled(batch)], dim=1).numpy()
 
     def _embeddings(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B, D] in double precision: distances of single heads can be as small as 1e-6."""
@@ -87,11 +90,18 @@ class Embedding(PlainTextTask):
             raise UsageError(
                 f"{type(original).__name__} is an encoder-decoder; the embedding task needs a model with one stack."
             )
+        check_length(model, batch["input_ids"].shape[1])
+        check_ids(model, batch["input_ids"])
         device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "rows"}
         states_BTD = base(**inputs).last_hidden_state.double()
         real_BT1 = inputs["attention_mask"][..., None].double()
         return ((states_BTD * real_BT1).sum(1) / real_BT1.sum(1).clamp_min(1)).cpu()
+
+
+def _filled(batch: Batch) -> Tensor:
+    """[B]: 1 for each text with a token, else 0."""
+    return (batch["attention_mask"].sum(-1) > 0).double()
 
 
 TASK = Embedding

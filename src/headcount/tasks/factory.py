@@ -10,7 +10,6 @@ from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.source import Source
 from headcount.errors import UsageError
-from headcount.tasks.batch import Batch
 from headcount.tasks.given import BatchTask
 from headcount.tasks.harness import HARNESS, is_harness, task_names
 from headcount.tasks.task import USUAL, Reading, Task, tasks
@@ -27,11 +26,12 @@ class _Tasks:
             return tasks[HARNESS](**{"names": task_names(name), **data})
         return tasks[name](**data)
 
-    def of(self, batches: Iterable[Batch], *, nll: Callable[[nn.Module, Batch], Tensor]) -> Task:
+    def of(self, batches: Iterable[Any], *, nll: Callable[[nn.Module, Any], Tensor]) -> Task:
         """Create a task from batches.
 
         Args:
-            batches: List or DataLoader of batches, read several times in the same order: no shuffling.
+            batches: List or DataLoader of batches, read several times in the same order: no shuffling. A batch is a
+                mapping, list or tuple of tensors.
             nll: Function of (model, batch) that returns the loss of each example, a tensor [batch].
         """
         if isinstance(batches, Iterator):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,19 +12,33 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.record import Signature
 from headcount.sites.running import evaluating
-from headcount.tasks.batch import Batch, Batches, by_example, fingerprint, has_rows, named_tensors, repeated, rows_of
+from headcount.tasks.batch import (
+    Batch,
+    Batches,
+    by_example,
+    fingerprint,
+    has_rows,
+    holds_arrays,
+    repeated,
+    rows_of,
+)
 from headcount.tasks.quality import Quality
 from headcount.tasks.soundness import loss_tolerance
 from headcount.tasks.task import Task, measured
 
 
 class BatchTask(Task):
-    """A task made of a user's batches and loss function."""
+    """A task made of a user's batches and loss function.
+
+    A batch is a mapping. Parts of a list or tuple, as of a TensorDataset, are named by their number; `nll` gets them as
+    they were.
+    """
 
     name = "given"
 
-    def __init__(self, batches: Iterable[Batch], nll: Callable[[nn.Module, Batch], Tensor]) -> None:
+    def __init__(self, batches: Iterable[Any], nll: Callable[[nn.Module, Any], Tensor]) -> None:
         self._batches, self._nll = batches, nll
+        self._restore: Callable[[Mapping[str, Any]], Any] = lambda batch: batch  # from named parts to what was given
         self._seen: list[str] = []  # hashes of the batches, as they were read first
         self._separate: bool | None = None  # None: not tried yet
 
@@ -35,9 +50,10 @@ class BatchTask(Task):
         numbers = itertools.count()
         return Batches(lambda batch: self._repeated(next(numbers), batch), self._batches)
 
-    def _repeated(self, number: int, batch: Batch) -> Batch:
+    def _repeated(self, number: int, given: Any) -> Batch:
         """The batch. Raises if it is not what it was before: examples are compared with themselves, masked and not."""
-        content = fingerprint([named_tensors(batch)])
+        batch, self._restore = _named_parts(given)
+        content = fingerprint([{str(name): value for name, value in batch.items() if holds_arrays(value)}])
         if number == len(self._seen):
             self._seen.append(content)
         elif self._seen[number] != content:
@@ -50,7 +66,7 @@ class BatchTask(Task):
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[N]: the loss of each example, or fewer, such as one of each pair of rows."""
-        nll_B = self._nll(model, batch)
+        nll_B = self._nll(model, self._restore(batch) if isinstance(batch, Mapping) else batch)
         if nll_B.dim() != 1:
             raise UsageError(
                 f"nll must return the loss of each example, a tensor [batch]; got shape {list(nll_B.shape)}. "
@@ -71,7 +87,7 @@ class BatchTask(Task):
     def separate(self, model: nn.Module) -> bool:
         if self._separate is None:
             firsts: dict[tuple[str, ...], Batch] = {}  # which tensors have a row per example -> a batch
-            for batch in self._batches:
+            for batch in self.batches():
                 firsts.setdefault(tuple(by_example(batch)), batch)
             self._separate = all(self._same_twice(model, batch) for batch in firsts.values())
         return self._separate
@@ -91,3 +107,13 @@ class BatchTask(Task):
     def quality(self, model: nn.Module) -> Quality:
         """The signature has no hash of the data: batches that are generated on the fly would be generated twice."""
         return measured(self, model, Signature(arguments={"metric": self.metric.name}))
+
+
+def _named_parts(given: Any) -> tuple[Batch, Callable[[Batch], Any]]:
+    """A batch by name, and the function that makes what was given of it again."""
+    if isinstance(given, Mapping):
+        return given, lambda batch: batch
+    if not isinstance(given, list | tuple):
+        return {"0": given}, lambda batch: batch["0"]
+    made = getattr(type(given), "_make", type(given))  # of a named tuple
+    return {str(number): part for number, part in enumerate(given)}, lambda batch: made(batch.values())

@@ -47,7 +47,7 @@ class LanguageModelling(PlainTextTask):
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over predicted tokens."""
-        return _token_nll(logits, batch).sum()
+        return _token_nll(logits, batch, self.smoothing).sum()
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per predicted token, and perplexity if it is the task's metric."""
@@ -85,7 +85,7 @@ def _check_direction(model: nn.Module) -> None:
         )
 
 
-def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:
+def _token_nll(logits_BTV: Tensor, batch: Batch, smoothing: float = 0.0) -> Tensor:
     """[B, T-1]: negative log-likelihood of each token given those before it; 0 at padding.
 
     The vocabulary stays the last axis: over another one, torch sums the exponentials one by one, which takes twice
@@ -94,7 +94,9 @@ def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:
     device = logits_BTV.device
     target_BT = batch["labels"].to(device).masked_fill(~_real(batch).to(device), -100)[:, 1:]
     scores_NV = logits_BTV[:, :-1].float().flatten(0, 1)
-    nll_N = nn.functional.cross_entropy(scores_NV, target_BT.flatten(), ignore_index=-100, reduction="none")
+    nll_N = nn.functional.cross_entropy(
+        scores_NV, target_BT.flatten(), ignore_index=-100, reduction="none", label_smoothing=smoothing
+    )
     return nll_N.view_as(target_BT)
 
 

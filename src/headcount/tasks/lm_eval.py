@@ -43,7 +43,7 @@ _AGGREGATIONS: dict[str, tuple[_Columns, _Ratio]] = {
 
 
 @dataclass(frozen=True)
-class _Measure:
+class Measure:
     """The metric of one task of the harness."""
 
     task: str
@@ -77,7 +77,7 @@ class LmEval(Task):
         self._batch_size, self._max_length, self._limit = batch_size, max_length, limit
         self._tasks = _load(self.names, folder)
         self._measures = [_measure(name, task, metric) for name, task in self._tasks["tasks"].items()]
-        self.metric = _metric(self._measures)
+        self.metric = mean_over_tasks(self._measures)
         self.split = f"{PREFIX}{','.join(self.names)}"
         self.identity = {"tasks": list(self.names), "limit": limit, "max_length": max_length}
         documents = [list(task.eval_docs)[:limit] for task in self._tasks["tasks"].values()]
@@ -158,7 +158,7 @@ def _load(names: Sequence[str], folder: str | None) -> Any:
         raise UnknownName("lm-eval task (`lm-eval ls tasks` lists all)", unknown, manager.all_tasks) from error
 
 
-def _measure(name: str, task: Any, metric: str | None) -> _Measure:
+def _measure(name: str, task: Any, metric: str | None) -> Measure:
     """The requested metric, or the first of the task."""
     aggregations = {key: getattr(function, "__name__", "") for key, function in task.aggregation().items()}
     usable = [key for key, aggregation in aggregations.items() if aggregation in _AGGREGATIONS]
@@ -168,11 +168,11 @@ def _measure(name: str, task: Any, metric: str | None) -> _Measure:
             f"The task {name} has no metric {chosen!r} that is summed up from single examples; it has "
             f"{', '.join(usable) or 'none'}. Give another with --metric."
         )
-    return _Measure(name, chosen, aggregations[chosen], bool(task.higher_is_better()[chosen]))
+    return Measure(name, chosen, aggregations[chosen], bool(task.higher_is_better()[chosen]))
 
 
-def _metric(measures: Sequence[_Measure]) -> Metric:
-    """The mean over tasks."""
+def mean_over_tasks(measures: Sequence[Measure]) -> Metric:
+    """The mean over tasks that have an example: a resample of few examples of many tasks has none of some."""
     directions = {measure.higher_is_better for measure in measures}
     if len(directions) > 1:
         raise UsageError(
@@ -181,7 +181,9 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
     names = list(dict.fromkeys(measure.metric for measure in measures))
 
     def of_sums(sums: np.ndarray) -> np.ndarray:
-        return np.mean([_value(sums, index, measure) for index, measure in enumerate(measures)], axis=0)
+        values = np.stack([_value(sums, index, measure) for index, measure in enumerate(measures)])
+        seen = np.stack([sums[..., 2 * index + 1] > 0 for index in range(len(measures))])
+        return np.asarray(np.where(seen, values, 0.0).sum(0) / np.maximum(seen.sum(0), 1))
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
     point = 0.01 if _ANSWERS.issuperset(names) else 1.0
@@ -190,13 +192,13 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
     return replace(metric, answers=wrong_or_right, right=all_right) if answers else metric
 
 
-def _value(sums: np.ndarray, index: int, measure: _Measure) -> np.ndarray:
+def _value(sums: np.ndarray, index: int, measure: Measure) -> np.ndarray:
     """The metric of one task, of sums [..., 2 x tasks]."""
     ratio = sums[..., 2 * index] / np.maximum(sums[..., 2 * index + 1], 1e-300)
     return _AGGREGATIONS[measure.aggregation][1](ratio)
 
 
-def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, index: int, tasks: int) -> np.ndarray:
+def _statistics(samples: Sequence[Mapping[str, Any]], measure: Measure, index: int, tasks: int) -> np.ndarray:
     """[N, 2 x tasks]: statistics of the examples of one task; if answers are filtered in several ways, of the first."""
     first = samples[0]["filter"]
     columns = _AGGREGATIONS[measure.aggregation][0]

@@ -90,7 +90,7 @@ class MaskedLanguageModelling(PlainTextTask):
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over corrupted tokens."""
-        return _token_nll(logits, batch).sum()
+        return _token_nll(logits, batch, self.smoothing).sum()
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -168,12 +168,13 @@ class Corruption:
         return int.from_bytes(hashlib.blake2b(content.encode(), digest_size=16).digest(), "little")
 
 
-def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:
+def _token_nll(logits_BTV: Tensor, batch: Batch, smoothing: float = 0.0) -> Tensor:
     """[P]: negative log-likelihood of each corrupted token, example after example."""
     labels_BT = batch["labels"].to(logits_BTV.device)
     predicted_BT = labels_BT != IGNORED
     scores_PV = logits_BTV[predicted_BT].float()
-    return nn.functional.cross_entropy(scores_PV, labels_BT[predicted_BT], reduction="none")
+    labels_P = labels_BT[predicted_BT]
+    return nn.functional.cross_entropy(scores_PV, labels_P, reduction="none", label_smoothing=smoothing)
 
 
 def _by_example(values_P: Tensor, batch: Batch) -> Tensor:

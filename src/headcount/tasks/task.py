@@ -42,6 +42,7 @@ class Reading:
 
 
 USUAL = Reading()
+FIRST = 16  # examples whose tokens are hashed
 
 
 class Task(ABC):
@@ -76,6 +77,12 @@ class Task(ABC):
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
         """The data, batch by batch, in the same order every time."""
+
+    def first_batch(self) -> Batch:
+        """The first examples: the same whatever the size of batches is, if examples can be chosen."""
+        if self.trains:
+            return self.batch(range(min(FIRST, len(self.lengths))))
+        return next(iter(self.batches()), {})
 
     @property
     def example_hashes(self) -> Sequence[str] | None:
@@ -247,9 +254,7 @@ def token_hash(task: Task | None) -> str:
     """A hash of the first tokens of a task on texts: the hash of its data does not tell one tokenizer from another."""
     if task is None or task.tokenizer is None:
         return ""
-    if task.trains:  # whatever the size of batches is
-        return fingerprint([task.batch(range(min(16, len(task.lengths))))])
-    return fingerprint([next(iter(task.batches()), {})])
+    return fingerprint([task.first_batch()])
 
 
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:

@@ -20,7 +20,7 @@ from headcount.errors import UsageError
 from headcount.metrics import Metric
 from headcount.tasks.batch import Batch, Batches, chunks, fingerprint
 from headcount.tasks.quality import Quality
-from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
+from headcount.tasks.task import FIRST, USUAL, Reading, Task, check_texts, chosen_metric
 from headcount.tasks.texts import warn_of_repeats, warn_of_unknown_words
 
 
@@ -73,6 +73,9 @@ class TextTask(Task):
 
     def batches(self) -> Iterator[Batch]:
         return Batches(self.batch, self._chunks)
+
+    def first_batch(self) -> Batch:
+        return self.batch(range(min(FIRST, len(self))))
 
     def _encode(self, rows: Iterable[int]) -> Any:
         """The output of the tokenizer (input_ids, attention_mask, ...) as tensors padded to the longest text.

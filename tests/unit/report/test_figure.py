@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 import records
 import subjects as made
 from headcount.record import Record, Signature
 from headcount.record.results.pool import Pool
-from headcount.report.figure import named, remove_outdated
+from headcount.report.figure import draw, named, remove_outdated
 
 
 def test_figures_of_other_numbers_do_not_stay_beside_a_record(tmp_path: Path) -> None:
@@ -38,3 +41,22 @@ def test_a_pool_has_the_names_of_its_models() -> None:
     assert named(made.ablation(made.ONE_LAYER, "my models/tr-2/")) == "tr-2"
     assert named(made.ledger("shop/model-a")) == "model-a"
     assert named(made.ablation(made.ONE_LAYER, "")) == "model"
+
+
+@pytest.mark.parametrize("name", ["dynamics", "transfer"])
+def test_panels_of_several_models_name_them(name: str) -> None:
+    (one,) = records.SAMPLES[name]
+    models = ("first/model-a", "second/model-a")
+    some = [replace(one, signature=replace(one.signature, model=model)) for model in models]
+    drawing = draw(name, some)
+    titles = [plot.get_title().split("\n")[0] for plot in drawing.canvas.axes]
+    assert list(dict.fromkeys(titles)) == list(models)
+    assert {row["model"] for row in drawing.rows} == set(models)
+
+
+def test_columns_of_heads_left_add_up_to_their_labels() -> None:
+    drawing = draw("kept-by-layer", [records.changed(made.tradeoff(made.even(2, 4), pruned="encoder heads"))])
+    (plot,) = drawing.canvas.axes
+    labels = [label.get_text() for label in plot.get_xticklabels()]
+    sums = plot.images[0].get_array().sum(0).tolist()
+    assert labels == ["all", *(f"{number:g}" for number in sums[1:])]

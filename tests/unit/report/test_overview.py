@@ -101,6 +101,28 @@ def test_one_of_several_alike_does_not_matter_most(section: Section, sign: int) 
         assert ("optimistic" in answer) == (section is ALONE)
 
 
+def test_several_that_tie_all_matter_most() -> None:
+    some = [*(effect(-2, sure=False) for _ in range(3)), effect(1, sure=False)]
+    bests = {f"encoder.{index}": {"head": f"encoder.{index}.0", **row} for index, row in enumerate(some)}
+    record = ablation(*some, all_but_one=bests)
+    assert "encoder.0.0 and 2 others alike seem to matter most" in SECTION.answer(record)
+    assert "encoder.0.0 and 2 others alike seem to matter most: without encoder.0.0" in answers([record])[1]
+    assert "encoder.0 and 2 others alike seem to suffer most (BLEU \u22122.00)" in ALONE.answer(record)
+
+
+def test_layers_that_nothing_harms_do_not_suffer() -> None:
+    bests = {f"encoder.{index}": {"head": f"encoder.{index}.0", **effect(0, sure=False)} for index in range(2)}
+    answer = ALONE.answer(ablation(effect(0, sure=False), all_but_one=bests))
+    assert "no layer was harmed here, not even encoder.0 (BLEU +0.000)" in answer
+
+
+def test_a_small_change_is_not_rounded_away() -> None:
+    small = {**effect(-0.03, sure=True), "value": 29.97}
+    assert "BLEU falls from 30.00 to 29.97" in answers([ablation(small, effect(-0.001, sure=False))])[1]
+    tiny = {**effect(-1e-9, sure=True), "value": 30 - 1e-9}
+    assert "BLEU falls from 30.0 to 30.0" in answers([ablation(tiny)])[1]
+
+
 def test_values_of_fewer_examples_are_not_compared_with_that_of_the_whole_model() -> None:
     some = [{**effect(-3, sure=True), "value": 24.0, "examples": 5}, effect(-5, sure=True)]
     assert answers([ablation(*some)])[1] == (

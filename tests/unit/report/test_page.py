@@ -183,9 +183,43 @@ def test_how_many_heads_can_go_is_where_the_curve_leaves_the_interval_of_the_who
 
 @pytest.mark.parametrize("held_out", [True, False])
 def test_quality_on_texts_that_heads_were_chosen_on_is_said_to_flatter(held_out: bool) -> None:
-    measured = {**records.MEASURED_ON, "held_out": held_out}
+    measured = {**records.MEASURED_ON, "held_out": held_out, "overlap": 0 if held_out else 20}
     answer = sections["pruned"].answer(records.changed(made.pruned(SITES), measured_on=measured))
     assert ("which is optimistic" in answer) is (not held_out)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "said"),
+    [
+        (1, "; heads were chosen on 1 of the 40 texts that it was measured on"),
+        (20, ", which is optimistic: heads were chosen on 20 of the 40 texts that it was measured on"),
+        (40, ", which is optimistic: it was measured on the texts that heads were chosen on"),
+    ],
+)
+def test_texts_that_heads_were_chosen_on_are_counted(overlap: int, said: str) -> None:
+    measured = {**records.MEASURED_ON, "held_out": False, "examples": 40, "overlap": overlap}
+    assert said in sections["pruned"].answer(records.changed(made.pruned(SITES), measured_on=measured))
+
+
+def test_spellings_of_one_folder_are_one_model() -> None:
+    (found,) = subjects([made.ablation(SITES, "tr-0/"), made.score(SITES, model="tr-0"), made.roles(SITES, "./tr-0")])
+    assert len(found.of("ablate", "score", "roles")) == 3
+
+
+def test_pruned_models_of_one_method_are_told_apart() -> None:
+    one = made.pruned(SITES)
+    less = records.changed(one, heads=list(one.parts.heads)[1:])
+    some = [one, replace(less, signature=replace(less.signature, arguments={"keep": "less"}))]
+    labels = [label for label, _ in labelled_for(sections["pruned"], subjects(some))]
+    assert labels == [f"{one.parts.method}, {len(each.parts.heads)} heads left" for each in some]
+    (payed,) = payload(subjects(some))["subjects"]
+    lines = [line["label"] for line in payed["curves"] if line["label"].startswith("pruned by")]
+    assert len(set(lines)) == len(lines)
+
+
+def test_a_trade_off_of_one_kind_names_what_was_pruned() -> None:
+    some = records.changed(records.tradeoff(), pruned="encoder heads")
+    assert " encoder heads left, " in sections["tradeoff"].answer(some)
 
 
 def test_the_payload_holds_every_head_once_with_its_numbers(whole: str) -> None:

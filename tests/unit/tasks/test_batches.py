@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 import headcount as hc
 from headcount.errors import UsageError
 from headcount.scores.pieces import summed
-from headcount.tasks.batch import Batches, repeated, rows_of
+from headcount.tasks.batch import Batches, fingerprint, repeated, rows_of
 
 
 def test_batches_are_made_one_by_one_and_counted() -> None:
@@ -157,3 +159,72 @@ def test_the_losses_of_tokens_are_no_examples(bert: nn.Module) -> None:
     for measured in (task.quality, lambda model: hc.score("gradient", model, task)):
         with pytest.raises(UsageError, match="at most one loss per example; got 14 losses of a batch of 2"):
             measured(bert)
+
+
+LONG = torch.arange(4000)  # the text of a tensor leaves out the middle of more than 1000 elements
+CHANGED = torch.where(LONG == 2000, 0, LONG)
+INSIDE = {
+    "a list": lambda tensor: [tensor, tensor],
+    "a tuple": lambda tensor: (tensor, "text"),
+    "a list of mappings": lambda tensor: [{"ids": tensor}],
+    "a list in a list": lambda tensor: [[tensor], 3],
+    "a mapping with a list": lambda tensor: {"texts": [tensor, LONG]},
+    "a list of arrays": lambda tensor: [tensor.numpy()],
+    "an array": lambda tensor: {"ids": tensor.numpy()},
+}
+
+
+@pytest.mark.parametrize("kind", INSIDE)
+def test_all_elements_of_tensors_are_hashed_wherever_they_are(kind: str) -> None:
+    first, same, other = (fingerprint([INSIDE[kind](tensor)]) for tensor in (LONG, LONG.clone(), CHANGED))
+    assert first == same != other
+
+
+def test_the_hash_of_texts_and_labels_is_that_of_earlier_versions() -> None:
+    assert fingerprint([["one", "two"], [0, 1], ("three",), None]) == "aa641ed19e72bca72ed106b9c6ad489f44092597"
+    assert fingerprint([{"input_ids": IDS, "texts": ["one", "two"]}]) == "448f4ded1dae9ae7218dc4c808d5ac9420219f8f"
+
+
+def test_a_tensor_in_a_list_of_a_batch_that_changes_is_noticed() -> None:
+    read = iter((LONG, CHANGED))
+
+    class Changing:
+        def __iter__(self) -> Any:
+            return iter([{"texts": [next(read)], "labels": IDS}])
+
+    task = hc.task.of(Changing(), nll=lambda _, batch: batch["labels"].sum(1))
+    list(task.batches())
+    with pytest.raises(UsageError, match="Batch 0 is not the same each time"):
+        list(task.batches())
+
+
+class Pair(NamedTuple):
+    ids: Tensor
+    labels: Tensor
+
+
+@pytest.mark.parametrize("score", ["ablation", "gradient", "confidence", "fisher"])
+@pytest.mark.parametrize("form", [list, tuple, Pair._make])
+def test_batches_may_be_lists_and_tuples(bert: nn.Module, form: Any, score: str) -> None:
+    labels = torch.tensor([0, 1])
+
+    def nll(model: nn.Module, batch: Any) -> Tensor:
+        assert isinstance(batch, Pair if form == Pair._make else form)
+        return nn.functional.cross_entropy(model(batch[0]).logits, batch[1], reduction="none")
+
+    parts = hc.task.of([form([IDS, labels])], nll=nll)
+    named = hc.task.of([{"ids": IDS, "labels": labels}], nll=lambda model, batch: nll(model, form(batch.values())))
+    assert parts.quality(bert).value == named.quality(bert).value
+    found, expected = (hc.score(score, bert, task).numbers() for task in (parts, named))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_batch_that_is_a_tensor_or_no_tensors_at_all(bert: nn.Module) -> None:
+    def nll(model: nn.Module, batch: Any) -> Tensor:
+        return model(getattr(batch, "ids", batch)).logits.square().sum(1)
+
+    assert hc.score("ablation", bert, hc.task.of([IDS], nll=nll)).numbers().min() > -1e9
+    unknown = hc.task.of([type("Graph", (), {"ids": IDS})()], nll=nll)
+    assert unknown.quality(bert).value > 0
+    with pytest.raises(UsageError, match="needs a tensor with one row per example"):
+        hc.score("ablation", bert, unknown)

@@ -12,6 +12,7 @@ from torch import nn
 import headcount as hc
 import zoo
 from headcount.errors import UsageError
+from headcount.tasks.task import token_hash
 from tokens import sentences, word_tokenizer
 
 TEXTS = sentences(7)
@@ -71,3 +72,31 @@ def test_scores_by_gradients_are_refused(score: str) -> None:
 def test_an_encoder_decoder_is_refused(marian: nn.Module) -> None:
     with pytest.raises(UsageError, match="needs a model with one stack"):
         task(marian)
+
+
+def test_a_text_without_tokens_is_no_example() -> None:
+    model = zoo.build("gpt2")
+    filled, mixed = (
+        hc.task("embedding", texts=texts, tokenizer=word_tokenizer(), model=model) for texts in (TEXTS, [*TEXTS, ""])
+    )
+    assert mixed.quality(model).statistics[-1].tolist() == [0, 0]
+    assert mixed.quality(model).value == pytest.approx(0, abs=1e-9)
+    found, expected = (hc.score("ablation", model, data).numbers() for data in (mixed, filled))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_texts_without_any_token_are_refused() -> None:
+    model = zoo.build("gpt2")
+    with pytest.raises(UsageError, match="Every text is empty"):
+        hc.task("embedding", texts=["", " "], tokenizer=word_tokenizer(), model=model)
+
+
+def test_a_text_longer_than_the_positions_of_a_model_is_refused_with_the_limit() -> None:
+    model, long = zoo.build("gpt2"), " ".join(["w5"] * 70)
+    with pytest.raises(UsageError, match=r"70 tokens.*positions for 64.*max_length=64"):
+        hc.task("embedding", texts=[long], tokenizer=word_tokenizer(), model=model)
+
+
+def test_the_hash_of_tokens_does_not_depend_on_the_size_of_batches() -> None:
+    model = zoo.build("xlm-roberta")
+    assert token_hash(task(model, batch_size=2)) == token_hash(task(model, batch_size=5))

@@ -16,6 +16,7 @@ import zoo
 from headcount.errors import UnknownName, UsageError
 from headcount.statistics import share_interval
 from headcount.tasks.harness import task_names
+from headcount.tasks.lm_eval import Measure, mean_over_tasks
 from headcount.tasks.quality import Quality
 from tokens import sentences, word_tokenizer
 
@@ -117,6 +118,18 @@ def test_the_harness_shows_no_bars(task: str, model: Any, files: dict[str, str],
     capfd.readouterr()  # of reading the data
     measure.quality(model)
     assert capfd.readouterr().err == ""
+
+
+def test_a_resample_without_an_example_of_a_task_is_the_mean_of_the_others() -> None:
+    """A task that is not in a resample counted as 0: intervals of many tasks were shifted down, below their value."""
+    metric = mean_over_tasks([Measure(f"task {number}", "acc", "mean", True) for number in range(57)])
+    tables = [table for number in range(57) for table in np.eye(57)[[number, number]]]
+    right = np.random.default_rng(0).random(len(tables)) < 0.8
+    statistics = np.stack([np.stack([row * one, row], 1).ravel() for row, one in zip(tables, right, strict=True)])
+    interval = Quality.of(metric, statistics).interval()
+    assert interval.value == pytest.approx(right.mean())
+    assert interval.low < interval.value < interval.high
+    assert metric.of(statistics[:4]) == pytest.approx(right[:4].mean())
 
 
 def test_what_is_refused(model: Any, files: dict[str, str], bert: nn.Module) -> None:

@@ -85,6 +85,21 @@ def test_language_modelling_is_a_loop_over_tokens(llama: nn.Module, left: bool) 
     assert quality.statistics[:, 1].tolist() == tokens
 
 
+@pytest.mark.parametrize(
+    ("name", "architecture"), [("language-modelling", "llama"), ("masked-language-modelling", "roberta")]
+)
+def test_labels_are_smoothed_in_training_and_not_in_measuring(name: str, architecture: str) -> None:
+    model, task = zoo.build(architecture), hc.task(name, texts=TEXTS, tokenizer=word_tokenizer(mask="w98"))
+    (batch,) = task.batches()
+    with torch.no_grad():
+        plain, measured = float(task.loss(model, batch)), task.held_out(model)
+        predicted = task.predicted(batch)
+        smooth = -task.logits(model, batch)[predicted].log_softmax(-1).mean(-1).mean()  # every token as likely
+        task.smoothing = 0.5
+        assert float(task.loss(model, batch)) == pytest.approx(0.5 * plain + 0.5 * float(smooth), rel=1e-5)
+    assert task.held_out(model) == measured
+
+
 def test_the_loss_of_a_large_vocabulary_is_exact_to_the_last_digits() -> None:
     """Sums over 50,000 exponentials in single precision."""
     logits = 3 * torch.randn(2, 6, 50_000, generator=torch.Generator().manual_seed(0))

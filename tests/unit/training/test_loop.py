@@ -256,6 +256,7 @@ def test_sentences_of_too_many_tokens_are_left_out_and_counted(tmp_path: Path) -
         tokenizer(text_target=list(pairs["target"]))["input_ids"],
     )
     assert left_out == sum(max(len(a), len(b)) > 20 for a, b in zip(source, target, strict=True)) > 0
+    assert record.parts.texts == {"train": len(pairs) - left_out, "dev": len(data()["dev"])}
 
 
 def test_settings_that_fail_may_be_changed(tmp_path: Path) -> None:

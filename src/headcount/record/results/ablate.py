@@ -86,6 +86,11 @@ class Ablation(Result):
         """How much worse the model is without a head; positive is worse."""
         return -effect.difference if self.higher_is_better else effect.difference
 
+    def worst(self, effects: Mapping[str, Effect]) -> list[str]:
+        """Names of the effects that harm most: several if they tie."""
+        most = max(map(self.harm, effects.values()))
+        return [name for name, effect in effects.items() if self.harm(effect) == most]
+
     def harms_most(self, name: str, effects: Mapping[str, Effect]) -> bool:
         """Whether one effect harms more than all others for certain: one of ten that are alike always harms most."""
         ends = {

@@ -15,7 +15,7 @@ class Evaluation(Result):
     task: str
     quality: Quality
     measures: Mapping[str, float]  # everything that was measured, the quality first
-    examples: int
+    examples: int  # without those that say nothing, such as texts without a prediction
     columns: tuple[str, ...]  # of the statistics; empty if they have no names
     statistics: tuple[tuple[float, ...], ...]  # one row per example, from which the quality follows
     settings: Mapping[str, str]  # of the metrics, as other tools write them

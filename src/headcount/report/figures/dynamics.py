@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.dynamics import EpochStep
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, picked
+from headcount.report.figure import Drawing, Figure, named, picked
 from headcount.report.palette import MARKERS
 
 
@@ -30,7 +30,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
                 "marker": MARKERS[index % len(MARKERS)],
             }
             left.plot(numbers, percentages, label=f"{100 * share:.0f}%", **style)
-        left.set_xlabel("epoch")
+        left.set(xlabel="epoch", title=named(record, records))
         left.set_xticks([epoch for epoch in numbers if epoch >= 1] or numbers)
         left.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
         left.legend(title="pruned", loc="upper left", bbox_to_anchor=(1, 1))
@@ -40,8 +40,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
             right.plot(
                 [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
             )
-            rows += [{"epoch": line.epoch, **picked(point, "share", "value", "kept_share")} for point in line.points]
-        right.set(xlabel="heads pruned (%)", ylabel=f"% of the epoch's own {record.parts.metric} kept")
+            row = {"model": record.signature.model, "epoch": line.epoch}
+            rows += [{**row, **picked(point, "share", "value", "kept_share")} for point in line.points]
+        right.set(xlabel="heads pruned (%)", title=named(record, records))
+        right.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
         right.legend(title=f"epoch ({record.parts.metric})", loc="upper left", bbox_to_anchor=(1, 1))
     caption = (
         "Share of an epoch's own unpruned score that is left when its heads are masked by its own scores: by epoch "

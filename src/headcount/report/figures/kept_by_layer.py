@@ -30,7 +30,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
     for group, plot in zip(groups, axes, strict=True):
         way, by_site = shown_way(group[0].parts), group[0].parts.heads_by_site
         columns = _columns(group[0], way) if len(group) == 1 else _mean_columns(group, way)
-        _table(plot, list(by_site), [("all", by_site), *((str(keep), counts) for keep, _, counts in columns)])
+        left = [(f"{sum(counts.values()):g}", counts) for _, _, counts in columns]  # of all kinds
+        _table(plot, list(by_site), [("all", by_site), *left])
         plot.set_title(f"{group_name(group, records)}, {way_heading(group[0].parts, way)}")
         plot.set_xlabel("heads left, one column per model" if len(group) == 1 else "heads left, mean over models")
         row = {"model": group_name(group, records), "models": len(group), "way": way}

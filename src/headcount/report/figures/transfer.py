@@ -8,7 +8,7 @@ from math import isnan
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure
+from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, kind_colour
 from headcount.statistics import Correlation
 
@@ -27,7 +27,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.axhline(0, color=GREY, linewidth=0.6, zorder=0)
         plot.axvline(0, color=GREY, linewidth=0.6, zorder=0)
         change = f"change of {parts.metric}"
-        plot.set(xlabel=f"{change}, first data", ylabel=f"{change}, second data", title=_title(parts.other.pearson))
+        plot.set(xlabel=f"{change}, first data", ylabel=f"{change}, second data")
+        plot.set_title(f"{named(record, records)}\n{_title(parts.other.pearson)}")
         plot.legend()
         rows += [
             {

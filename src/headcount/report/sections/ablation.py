@@ -5,7 +5,7 @@ from __future__ import annotations
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation
 from headcount.report.headmap import HeadMap
-from headcount.report.measured import too_few
+from headcount.report.measured import leading, too_few
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
@@ -15,7 +15,8 @@ def _answer(record: Record[Ablation]) -> str:
     effects, alpha, metric = parts.one_out, parts.alpha, parts.metric
     significant = [effect for effect in effects.values() if effect.corrected < alpha]
     better = sum(parts.harm(effect) < 0 for effect in significant)
-    worst = max(effects, key=lambda head: parts.harm(effects[head]))
+    tied = parts.worst(effects)
+    worst, (leader, seems) = tied[0], leading(tied)
     difference = effects[worst].difference
     change = Column("", digits_for(difference), signed=True).text(difference)
     if parts.distance:
@@ -28,8 +29,8 @@ def _answer(record: Record[Ablation]) -> str:
         )
     harmful = parts.harm(effects[worst]) > 0
     sure = effects[worst].corrected < alpha and parts.harms_most(worst, effects)
-    matters = "matters most" if sure else "seems to matter most"
-    most = f"{worst} {matters}" if harmful else f"no head's absence harmed it here, not even that of {worst}"
+    matters = "matters most" if sure else f"{seems} to matter most"
+    most = f"{leader} {matters}" if harmful else f"no head's absence harmed it here, not even that of {worst}"
     return (
         f"{metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of {len(effects)} heads "
         f"{len(significant)} change it significantly when masked alone (p < {alpha:g} after Holm's correction; "

@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation, BestAlone
-from headcount.report.measured import too_few
+from headcount.report.measured import leading, too_few
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
@@ -15,7 +15,7 @@ from headcount.report.table import Column, Rows, Table, digits_for, headings, in
 def _worst(parts: Ablation) -> tuple[str, str]:
     """The site that loses most with a single head, and the change of the metric."""
     best = parts.all_but_one or {}
-    site = max(best, key=lambda site: parts.harm(best[site]))
+    site = parts.worst(best)[0]
     difference = best[site].difference
     return site, f"{parts.metric} {Column('', digits_for(difference), signed=True).text(difference)}"
 
@@ -28,11 +28,13 @@ def _answer(record: Record[Ablation]) -> str:
     if parts.distance:
         moves = "moves" if parts.harms_most(site, best) else "seems to move"
         return f"With its best head alone, {site} {moves} the output most ({change}). Only sizes can be compared."
-    suffers = "suffers" if parts.harms_most(site, best) else "seems to suffer"
+    leader, seems = leading(parts.worst(best))
+    suffers = f"{leader} {'suffers' if parts.harms_most(site, best) else f'{seems} to suffer'} most"
+    most = suffers if parts.harm(best[site]) > 0 else f"no layer was harmed here, not even {site}"
     chosen = "" if parts.alone_held_out else ", chosen on the same data, which is optimistic"
     return (
         f"In {fine} of {len(best)} layers the best head alone is not significantly worse than all of them together"
-        f"{chosen}; {site} {suffers} most ({change}).{too_few(parts)}"
+        f"{chosen}; {most} ({change}).{too_few(parts)}"
     )
 
 

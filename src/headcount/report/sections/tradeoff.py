@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headcount.record import Record
 from headcount.record.results.tradeoff import Difference, Point, Tradeoff
 from headcount.report.encoder_curve import encoder_curve
-from headcount.report.points import shown_way, smaller, way_heading
+from headcount.report.points import pruned_heads, shown_way, smaller, way_heading
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, plural
 
@@ -36,7 +36,7 @@ def _answer(record: Record) -> str:
         f"{line[fewest]:.{digits}f} by {way_heading(parts, way)}" for way, line in means.items() if fewest in line
     ]
     return (
-        f"With {fewest} of {parts.gated} heads left, {parts.metric} is {', '.join(sentences)}, against "
+        f"With {fewest} of {parts.gated} {pruned_heads(parts)} left, {parts.metric} is {', '.join(sentences)}, against "
         f"{unpruned:.{digits}f} with all of them (1 model, {seeds}).{_unlooked(parts)}"
     )
 
