@@ -222,14 +222,16 @@ def test_a_hook_that_changes_a_layer_acts_once(bert: nn.Module) -> None:
 @pytest.mark.parametrize("architecture", ["gpt2", "llama"])
 def test_layers_below_a_head_are_skipped_where_that_changes_nothing(architecture: str) -> None:
     model, runs = zoo.build(architecture), []
+    texts = language(batch_size=13)
+    texts.quality(model)  # tests once whether the model is causal
     lowest = next(module for module in model.modules() if isinstance(module, nn.ModuleList))[0]
     list(lowest.modules())[-1].register_forward_hook(lambda *_: runs.append(1))
     heads = [variant for variant in one_out(model) if variant.site[1] == 2]
-    measure(model, language(batch_size=13), heads)
+    measure(model, texts, heads)
     assert len(runs) == 1, "the whole model"
     ids = torch.randint(3, 90, (2, 5), generator=torch.Generator().manual_seed(0))
     measure(model, hc.task.of([{"input_ids": ids}], nll=lambda m, batch: m(**batch).logits[:, 0, 0]), heads)
-    assert len(runs) == 3, "the whole model, and once before a replay of it is compared"
+    assert len(runs) == 5, "once, twice for separate examples, and once before a replay of it is compared"
 
 
 def test_a_dead_head_loses_nothing_and_a_crucial_one_is_found(bert: nn.Module) -> None:
