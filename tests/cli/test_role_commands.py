@@ -99,7 +99,7 @@ def test_roles_of_a_treebank(encoder: str, tmp_path: Path) -> None:
     base = ("roles", encoder, "--data", str(tmp_path / "bank.conllu"))
     done = run(*base, "--relations", "nsubj,obj", "--margin", "points", "--directions", "head->dependent")
     assert done.exit_code == 0, done.output
-    assert "Sentences skipped: 1 (head out of range)" in done.output
+    assert "Left out: 1 (head out of range)" in done.output
     assert "obj v->o" in done.output
     assert done.output.count("obj o->v") == 1  # the number of the paper alone
     wrong = run(*base, "--relations", "nsubbj")

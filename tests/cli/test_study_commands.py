@@ -188,7 +188,7 @@ def test_calibration_keeps_off_what_is_measured(flattered: Path, tmp_path: Path)
 def test_dynamics(tuned: str, place: Path) -> None:
     done = run("study", "dynamics", tuned, *work(place), "--epochs", "1,3", "--step", "50")
     assert done.exit_code == 0, done.output
-    assert "With 40% of the heads masked, the model of epoch 1 keeps" in done.output.replace("\n", " ")
+    assert "With 50% of the heads masked, the model of epoch 1 keeps" in done.output.replace("\n", " ")
     for epochs, message in (("1,9", "no epoch 9"), ("one", "numbers such as")):
         wrong = run("study", "dynamics", tuned, *work(place), "--epochs", epochs)
         assert wrong.exit_code == 2

@@ -20,6 +20,7 @@ _ELSEWHERE = {  # checked by simulation in their own tests
     "anytime_interval": "unit/statistics/test_betting.py",
     "bootstrap_interval": "the metrics call it",
     "mean_interval": "a t-interval, as t_interval is",
+    "percentile_intervals": "percentile_interval of each column",
     "paired_shares": "the change of accuracy calls it",
     "share_interval": "accuracy is one",
 }

@@ -93,11 +93,11 @@ class _Sums:
 
     def add(self, site: Site, attention_BHQK: Tensor) -> None:
         rows, examples = len(attention_BHQK), self._rows.shape[1]
-        if rows != examples:
+        if rows % examples:  # of multiple choice, an example has a row for each choice
             raise UsageError(
                 f"{site.name} received {rows} row{'s' if rows > 1 else ''}, but the batch has {examples} examples. "
-                "Confidence needs one row of the model per example, and batches that name their inputs as the model "
-                "does, such as input_ids."
+                "Confidence needs as many rows of the model for each example, and batches that name their inputs as "
+                "the model does, such as input_ids."
             )
         queries, keys = sides(self._model, site, self._batch, attention_BHQK.shape, self._specials)
         asked_BQ = queries.tokens_BT.to(attention_BHQK.device)
@@ -112,11 +112,6 @@ class _Sums:
     def _by_example(self, sums_BH: Tensor) -> np.ndarray:
         """[examples, H]: the sums of each example over its rows, such as the choices of multiple choice."""
         examples = self._rows.shape[1]
-        if len(sums_BH) % examples:
-            raise UsageError(
-                f"The model ran {len(sums_BH)} rows for a batch of {examples} examples, so that attention cannot be "
-                "assigned to examples. Use batches whose examples have equally many rows."
-            )
         return sums_BH.view(examples, -1, sums_BH.shape[1]).sum(1).cpu().numpy()
 
     def end(self) -> None:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from headcount.errors import UnknownArchitecture
 from headcount.hooks import configured_module, is_encoder_decoder, probes_paused
 from headcount.sites.devices import compute_device
 from headcount.sites.inputs import example_batch
@@ -31,7 +32,7 @@ def is_causal(model: nn.Module, kind: str = "decoder") -> bool:
     """
     if is_encoder_decoder(model):
         return kind == "decoder"
-    kinds = locate(model).kinds
+    kinds = _kinds(model)
     if kind == "encoder" or ("encoder" in kinds and "decoder" not in kinds):  # even if its heads only look back
         return False
     module = configured_module(model)
@@ -40,6 +41,14 @@ def is_causal(model: nn.Module, kind: str = "decoder") -> bool:
         verdict = _seen_in_a_run(module)
         _tested[module] = switches, _by_config(module) if verdict is None else verdict
     return _tested[module][1]
+
+
+def _kinds(model: nn.Module) -> tuple[str, ...]:
+    """Kinds of attention; none of a model that is not recognised, such as an exported one."""
+    try:
+        return tuple(locate(model).kinds)
+    except UnknownArchitecture:
+        return ()
 
 
 def _switches(module: nn.Module) -> object:
@@ -76,4 +85,4 @@ def _states(output: Any) -> Tensor:
 
 def _by_config(module: nn.Module) -> bool:
     config = getattr(module, "config", None)
-    return "encoder" not in locate(module).kinds and getattr(config, "is_causal", None) is not False
+    return "encoder" not in _kinds(module) and getattr(config, "is_causal", None) is not False

@@ -135,7 +135,9 @@ def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row, bert = model([0.1] * 8, [0], [0, 4]), zoo.build("bert")
-    part: Any = SimpleNamespace(fingerprint="texts", metric=ACCURACY, tokenizer=None, identity={"beams": 1})
+    part: Any = SimpleNamespace(
+        fingerprint="texts", metric=ACCURACY, tokenizer=None, identity={"beams": 1}, writes=False
+    )
     measured: list[str] = []
 
     def measure(subject: ModelWithData, *_: object) -> ModelRow:
@@ -165,7 +167,9 @@ def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
 
 def test_a_copy_of_a_model_is_no_further_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused before anything is measured, and the folder is free for the right models."""
-    part: Any = SimpleNamespace(fingerprint="texts", metric=ACCURACY, tokenizer=None, identity={"beams": 1})
+    part: Any = SimpleNamespace(
+        fingerprint="texts", metric=ACCURACY, tokenizer=None, identity={"beams": 1}, writes=False
+    )
     data: Any = SimpleNamespace(training=part, choosing=part, measuring=part)
     measured: list[str] = []
 
