@@ -237,6 +237,19 @@ def test_a_model_is_not_written_over_that_of_a_training_run(tmp_path: Path) -> N
     assert run(tuned, Saving("bert")).to_json() == first.to_json()
 
 
+def test_a_finished_folder_is_not_the_result_of_other_named_heads(tmp_path: Path) -> None:
+    def run(given: Given) -> Any:
+        pipeline, data = Pipeline(given, tuning=TUNING), Data(task())
+        return prune_in_folder(pipeline, zoo.build("bert").eval(), data, tmp_path / "out", Saving("bert"))
+
+    kept = Given(keep=("encoder.0.*", "encoder.1.0"))
+    first = run(kept)
+    assert list(first.signature.arguments["keep_heads"]) == ["encoder.0.*", "encoder.1.0"]
+    with pytest.raises(UsageError, match=r"other settings \(pipeline: .*keep_heads"):
+        run(Given(keep=("encoder.0.1", "encoder.1.3")))
+    assert run(kept).parts == first.parts
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_weights_of_half_precision_are_tuned_in_full_and_rounded_once(dtype: torch.dtype) -> None:
     """Adam changes a weight by about the rate a step; in half precision small steps are lost or come out huge."""
