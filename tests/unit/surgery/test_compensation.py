@@ -292,6 +292,23 @@ def test_projections_without_bias_get_one_only_if_asked(llama: nn.Module, tmp_pa
         assert len([name for name in weights(further) if name.endswith("o_proj.bias")]) == 3
 
 
+def test_a_bias_is_not_added_without_a_fit(llama: nn.Module) -> None:
+    mask, task = hc.locate(llama).mask(off="decoder.0.1"), task_of(llama)
+    with pytest.raises(UsageError, match="add_bias is for a compensation"):
+        hc.remove(llama, mask, add_bias=True)
+    with pytest.raises(UsageError, match="fitted without a bias"):
+        hc.remove(llama, mask, compensate=hc.compensate(llama, mask, task), add_bias=True)
+    hc.remove(llama, mask, compensate=hc.compensate(llama, mask, task, add_bias=True), add_bias=True)
+
+
+def test_a_fit_of_other_weights_is_refused(bert: nn.Module) -> None:
+    mask = hc.locate(bert).mask(off="encoder.0.1")
+    fitted = hc.compensate(bert, mask, task_of(bert))
+    with pytest.raises(UsageError, match="fitted for other weights"):
+        hc.remove(zoo.build("bert", seed=1).eval(), mask, compensate=fitted)
+    hc.remove(copy.deepcopy(bert), mask, compensate=fitted)
+
+
 def test_an_added_bias_is_no_stock_checkpoint(llama: nn.Module, tmp_path: Path) -> None:
     sites = hc.locate(llama)
     mask = sites.mask(off=[head for head in sites.heads if head.index % 2])
