@@ -97,16 +97,17 @@ def search(
     *,
     kinds: Sequence[str] | None = None,
     shape: Shape = FREE,
-    rearrange: bool = True,
     price: Price | None = None,
 ) -> HeadGrid:
-    """The mask by Fisher information: its diagonal decides how many heads of a site are removed, its block which."""
+    """The mask by the diagonal of the Fisher information, which decides how many heads of a site are removed."""
     sites = locate(model)
     diagonal = HeadGrid(list(zip(sites.heads, np.diagonal(information_HH).tolist(), strict=True)))
-    mask = select(diagonal, budget, kinds=kinds, shape=shape, groups=sites.groups, price=price)
-    if not rearrange:
-        return mask
-    for site, block in sites.columns():
+    return select(diagonal, budget, kinds=kinds, shape=shape, groups=sites.groups, price=price)
+
+
+def rearrange(model: nn.Module, information_HH: np.ndarray, mask: HeadGrid, *, shape: Shape = FREE) -> HeadGrid:
+    """A mask with as many heads at every site, those that the site's block of the information chooses."""
+    for site, block in locate(model).columns():
         names = site.head_names()
         gone = [index for index, head in enumerate(names) if not mask[head]]
         grouped = site.groups if shape.groups == "even" or shape.unit == "group" else ()

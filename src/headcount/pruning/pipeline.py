@@ -134,6 +134,10 @@ class Chooser(Options, ABC):
         if not isinstance(keep, Budget):
             raise UsageError(f"{self.name} needs one budget (--keep) for all kinds together, such as 10 or 40%.")
 
+    def data_of(self, data: Data, pipeline: Pipeline) -> Task:
+        """The data that heads are chosen on."""
+        return data.choosing
+
     @abstractmethod
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         """Choose the heads to keep."""
@@ -191,6 +195,10 @@ class Pipeline:
 
     def _check_compensation(self) -> None:
         if self.compensate == "none":
+            if self.add_bias:
+                raise UsageError(
+                    "add_bias is for a compensation, which fits the bias: give compensate, or leave it out."
+                )
             return
         if self.chooser.trains:
             raise UsageError(
@@ -234,6 +242,13 @@ class Pipeline:
             return f"{shaped_name(self.chooser.name, self.shape)}/{tuning.tuner}"
         distilled = tuning is not None and self.trains and tuning.distill > 0
         return self.chooser.spell(self.compensate, tuned=self.tunes, distilled=distilled, shape=self.shape)
+
+    def seen(self, data: Data) -> list[Task]:
+        """Data that heads are chosen, calibrated or trained on, each once. Raises if some of it is missing."""
+        chosen_on = [self.chooser.data_of(data, self)] if self.chooser.needs_data and not self.chooser.trains else []
+        calibrated_on = [data.calibrating] if self.compensate != "none" else []
+        trained_on = [data.train] if self.trains and data.train is not None else []
+        return list({id(task): task for task in (*chosen_on, *calibrated_on, *trained_on)}.values())
 
     def to_plain(self) -> dict[str, Any]:
         """Arguments of a record."""

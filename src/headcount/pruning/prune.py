@@ -89,6 +89,10 @@ def prune(
         Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed,
         shape=(shape or FREE).and_also(constraints), **settings,
     )  # fmt: skip
+    if calibrate_on is not None and pipeline.compensate == "none":
+        raise UsageError(
+            "calibrate_on is for a compensation: give compensate, or leave it out; heads are chosen on choose_on."
+        )
     data = Data(task, choose_on, measure_on, calibrate_on)
     with nullcontext() if execution.folder is None else claimed_states(execution.folder, pipeline, model, data):
         pruned = run(pipeline, model, data, execution)

@@ -65,7 +65,7 @@ def kept(quality: Quality, whole: Quality) -> Interval:
     """Share of the score that remains, on the same examples; for a loss or perplexity, whole / pruned.
 
     No narrower than the change of the score has it: pairs of which few differ vary too little (of 30 answers with 8%
-    lost, 9.6% of lower ends are above the truth).
+    lost, 9.6% of lower ends are above the truth). A loss whose change may reach 0 has no upper end, which is NaN.
     """
     metric = whole.metric
     pair = [quality.statistics, whole.statistics] if metric.higher_is_better else [whole.statistics, quality.statistics]
@@ -79,9 +79,13 @@ def kept(quality: Quality, whole: Quality) -> Interval:
     if quality is whole or not whole.value:
         return paired
     change = quality.against(whole)
-    scores = [whole.value + change.low, whole.value + change.high]
-    ends = [score / whole.value if metric.higher_is_better else whole.value / score for score in scores if score]
-    return paired._replace(low=min(paired.low, *ends), high=max(paired.high, *ends))
+    scores = (whole.value + change.low, whole.value + change.high)
+    if metric.higher_is_better:
+        ends = [score / whole.value for score in scores]
+        return paired._replace(low=min(paired.low, *ends), high=max(paired.high, *ends))
+    highest, lowest = (np.inf if score <= 0 else whole.value / score for score in scores)
+    low, high = float(np.maximum(0, min(paired.low, lowest))), max(paired.high, highest)
+    return paired._replace(low=low, high=high if high < np.inf else np.nan)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -76,9 +76,10 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
         exercise(model, generate=False)  # fails early if the model cannot be verified
     task, seed, weights = data.train or data.choose, pipeline.seed if pipeline.random else None, weight_hash(model)
     signature = Signature("", weights, task.fingerprint if task else "", seed, pipeline.to_plain())
+    seen = tuple(map(Examples.of, pipeline.seen(data)))  # fails early if data is missing
     stages = _Stages(pipeline, data, execution, model_seed(weights, pipeline.seed))
     small, mask, parts = stages.take(model)
-    return Pruned(small, mask, Record("prune", signature, parts), tuple(map(Examples.of, stages.seen())))
+    return Pruned(small, mask, Record("prune", signature, parts), seen)
 
 
 def check_any_removable(model: nn.Module, kinds: Sequence[str] | None) -> None:
@@ -153,7 +154,7 @@ class _Stages:
             return None
         if self.data.measure is not None or self.pipeline.trains or not self.pipeline.chooser.needs_data:
             return self.data.measure
-        return self.data.choosing
+        return self.pipeline.chooser.data_of(self.data, self.pipeline)
 
     def _measure(self, name: str, model: nn.Module) -> None:
         if self.judge is not None:
@@ -240,7 +241,7 @@ class _Stages:
     ) -> Pruning:
         """The result for the record."""
         mask, pipeline, judge = choice.mask, self.pipeline, self.judge
-        chosen_on: list[Identified] = [*self.execution.chosen_before, *self.seen()]
+        chosen_on: list[Identified] = [*self.execution.chosen_before, *pipeline.seen(self.data)]
         quality = {name: measured_quality(value) for name, value in self.qualities.items()}
         steps = [Step.of(mask.map(lambda _: 1), self.qualities["before"]), *curve] if curve else []
         return Pruning(
@@ -270,16 +271,6 @@ class _Stages:
         """The quality at the end less that of the whole model, if both were measured."""
         before, after = (self.qualities.get(name) for name in ("before", "after"))
         return after.against(before) if before is not None and after is not None else None
-
-    def seen(self) -> Iterable[Task]:
-        """Data that heads were chosen, calibrated or trained on."""
-        pipeline, data = self.pipeline, self.data
-        if pipeline.chooser.needs_data and not pipeline.chooser.trains:
-            yield data.choosing
-        if pipeline.compensate != "none":
-            yield data.calibrating
-        if pipeline.trains and data.train is not None:
-            yield data.train
 
 
 def measured_quality(quality: Quality) -> Measured:

@@ -39,7 +39,7 @@ class Saving:
         return replace(record, signature=signature, parts=replace(record.parts, loaded_by=loaded_by))
 
     def save(
-        self, small: PreTrainedModel, folder: Path, record: Record[Pruning], chosen_on: Sequence[Examples] = ()
+        self, small: PreTrainedModel, folder: Path, record: Record[Pruning], chosen_on: Sequence[Examples]
     ) -> None:
         """Save a model with its `completed` record. With several processes, only the main one writes.
 

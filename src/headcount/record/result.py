@@ -83,4 +83,6 @@ class Step(PruningStep):
 
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     heads: tuple[str, ...]  # names of the remaining heads
-    kept: Interval | None = None  # share of the score with all heads that remains, paired by example
+    kept: Interval | None = (
+        None  # share of the score with all heads that remains, paired by example; an upper end of null has no limit
+    )

@@ -121,4 +121,4 @@ def _smaller(out: Path, record: Record[Combined], progress: Progress) -> None:
         load(settings.model), subject.choosing, keep=Budget(share=KEPT), choose="gradient", compensate="lstsq",
         measure_on=subject.measuring, step=1.0, progress=progress,
     )  # fmt: skip
-    Saving(settings.model).save(result.model, out / "smaller", result.record)
+    Saving(settings.model).save(result.model, out / "smaller", result.record, result.chosen_on)

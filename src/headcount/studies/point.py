@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from headcount.record.results.prune import GatesEnd
 from headcount.record.results.tradeoff import Point
 from headcount.studies.kept import Looking
 from headcount.studies.plan import Arm, Plan
+from headcount.tasks.overlap import Examples
 
 COMMAND = ("headcount prune MODEL", "--task TASK --data DATA --out DIR")
 _PAUSE = 1.0  # seconds between checks of a point that another process works on
@@ -43,10 +45,14 @@ class Models:
         """Whether the folder has the model of this measured point, not only one of its name."""
         return earlier.saved and (self.path(arm) / "config.json").is_file()
 
-    def save(self, arm: Arm, pruned: Pruned) -> None:
-        """Save the model of a point. It replaces one that other settings left under its name."""
+    def save(self, arm: Arm, pruned: Pruned, chosen_before: Sequence[Examples]) -> None:
+        """Save the model of a point. It replaces one that other settings left under its name.
+
+        chosen_before: the examples that its heads were chosen on before its pipeline was run.
+        """
         saving = replace(self.saving, overwrite=True)
-        saving.save(pruned.model, self.path(arm), saving.completed(pruned.model, pruned.record))
+        record, chosen_on = saving.completed(pruned.model, pruned.record), [*chosen_before, *pruned.chosen_on]
+        saving.save(pruned.model, self.path(arm), record, chosen_on)
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class PointInputs:
     looking: Looking | None = None
     models: Models | None = None
     command: tuple[str, str] = COMMAND  # before and after the arguments of a pipeline
+    chosen_before: tuple[Examples, ...] = ()  # that heads were chosen on when the model was pruned before
 
     def file(self, arm: Arm) -> Path:
         return self.folder / "arms" / f"{arm.name}.json"
@@ -126,15 +133,18 @@ def _together(inputs: PointInputs, arm: Arm) -> PointFile:
 def _make(inputs: PointInputs, arm: Arm, earlier: PointFile | None) -> PointFile:
     """earlier: the point measured before, which lacks only its roles or its checkpoint."""
     pipeline, donor = _pipeline(inputs, arm)
+    donated = map(Examples.of, inputs.plan.pipeline(donor).seen(inputs.data)) if donor else ()
+    chosen_before = (*inputs.chosen_before, *donated)
     execution = Execution(
-        folder=inputs.state(arm), shared=inputs.folder, measured="smaller" if earlier is None else "nothing"
-    )
+        folder=inputs.state(arm), shared=inputs.folder, measured="smaller" if earlier is None else "nothing",
+        chosen_before=chosen_before,
+    )  # fmt: skip
     pruned = run(pipeline, inputs.model, inputs.data, execution)
     result = earlier or PointFile(
         _point_of(inputs, arm, pipeline, pruned, donor), pruned.record.parts.statistics["after"]
     )
     if inputs.models is not None and not inputs.models.has(arm, result):
-        inputs.models.save(arm, pruned)
+        inputs.models.save(arm, pruned, chosen_before)
         result = replace(result, saved=True)
     if inputs.looking is None:
         return result

@@ -21,7 +21,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.surgery.cost import cost
+from headcount.surgery.cost import cache_bytes, cost
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
 from headcount.timing import TimedCall, Times, interleave
@@ -176,8 +176,7 @@ class TorchSubject:
 
     def cache_bytes(self, length: int) -> int:
         """Nothing runs at this length, which may be longer than memory allows."""
-        short = example_batch(self._model, batch=1, length=1, target=1, padded=False)
-        return cost(self._model, length=length, batch=short).cache_bytes
+        return cache_bytes(self._model, longest(self._model, length))
 
     def module(self) -> nn.Module:
         return self._model

@@ -75,9 +75,9 @@ def tradeoff(
             journal.claim(shared_folder, "scratch.json", {"donor": plan.donor_way.name})
         quality = data.measuring.quality(model)
         whole_roles = looking.roles(model) if looking else None  # raises before training if roles cannot be measured
-        files = _points(
-            PointInputs(model, data, plan, shared_folder, looking, models, command), plan.arms(gated), progress
-        )
+        chosen_before = read_chosen_on(name)
+        inputs = PointInputs(model, data, plan, shared_folder, looking, models, command, chosen_before)
+        files = _points(inputs, plan.arms(gated), progress)
         processes.gather(None)  # a temporary folder is deleted when all processes are done
     heads = locate(model).heads
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
@@ -86,7 +86,7 @@ def tradeoff(
     parts = Tradeoff(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
-        measured_on=measured_on([*read_chosen_on(name), data.training, data.choosing], data.measuring),
+        measured_on=measured_on([*chosen_before, data.training, data.choosing], data.measuring),
         whole=measured_quality(quality),
         gated=gated,
         of=dict(Counter(head.kind for head in heads)),

@@ -68,7 +68,7 @@ class Ascent:
         self._wanted = None if keys is None else set(keys)
         self._aside = Spill(room)
         self._settled: dict[str, None] = {}  # layers that are not computed again; one output per chain is stored
-        self._means: dict[SiteKey, Tensor] = {}
+        self._means: dict[SiteKey, tuple[Tensor, Tensor]] = {}  # outputs of heads: over all rows, and those of the fit
 
     def __enter__(self) -> Self:
         self._way = self._scout()
@@ -111,10 +111,10 @@ class Ascent:
                 held_out.add(x_NK[out_N], target_NO[out_N])
         self._settled |= ended
         self._progress("compensating", self._way.sites.index(site) + 1, len(self._way.sites))
-        fit, held_out, mean_A = fit.shared(), held_out.shared(), self._means[site.key]
+        fit, held_out, (mean_A, fit_mean_A) = fit.shared(), held_out.shared(), self._means[site.key]
         if not float(fit.count):
-            fit, held_out = held_out, fit  # the only example was held out
-        return Calibration(fit, held_out, mean_A, projection, tuple(keep), site.head_dim, intercept)
+            fit, held_out, fit_mean_A = held_out, fit, mean_A  # the only example was held out
+        return Calibration(fit, held_out, mean_A, fit_mean_A, projection, tuple(keep), site.head_dim, intercept)
 
     def _scout(self) -> _Way:
         """Run the first batch to find the order of sites."""
@@ -138,14 +138,17 @@ class Ascent:
     def _target(self) -> None:
         """Run the full model over all data and store the output of every site and the mean outputs of its heads."""
         weights = {site.key: Projection.of(site).weight_OK for site in self._way.sites}
-        sums = {key: Moments.none(weight_OK.shape[1], 0, weight_OK.device) for key, weight_OK in weights.items()}
+        fit, held_out = (
+            {key: Moments.none(weight_OK.shape[1], 0, weight_OK.device) for key, weight_OK in weights.items()}
+            for _ in range(2)
+        )
         seen: dict[SiteKey, list[Tensor]] = {}
         with evaluating(self._model), Hooks() as hooks:
             for site in self._way.sites:
                 hooks.see_input(site.output, partial(_append, seen, site.key))
                 hooks.change_output(site.output, partial(_append, seen, site.key))
             total = sum(1 for _ in self._batches())
-            for count, (number, _, batch) in enumerate(self._batches(), start=1):
+            for count, (number, offset, batch) in enumerate(self._batches(), start=1):
                 seen.clear()
                 seed_generators(self._model, number)
                 self._task.nll(self._model, batch)
@@ -155,11 +158,14 @@ class Ascent:
                     rows = [output[real_BT] for output, real_BT in zip(outputs, real, strict=True)]
                     self._aside.put((site.key, number), rows)
                     for context, real_BT in zip(contexts, real, strict=True):
-                        sums[site.key].x_K.add_(context[real_BT].double().sum(0))
-                        sums[site.key].count.add_(real_BT.sum())
+                        rows_NA, out_N = context[real_BT].double(), _held_out(real_BT, offset, self._every)
+                        for sums, chosen_N in ((fit, ~out_N), (held_out, out_N)):
+                            sums[site.key].x_K.add_(rows_NA[chosen_N].sum(0))
+                            sums[site.key].count.add_(chosen_N.sum())
                 self._progress("full model", count, total)
-        for key, moments in sums.items():
-            self._means[key] = moments.shared().means[0]
+        for key in weights:
+            fitted = fit[key].shared()
+            self._means[key] = (fitted + held_out[key].shared()).means[0], fitted.means[0]
 
     def _climb(
         self, number: int, batch: Batch, site: Site, projections: Mapping[SiteKey, Projection]

@@ -19,6 +19,7 @@ from headcount.hooks import has_probes, original_module
 from headcount.probes.projections import Projection
 from headcount.progress import Progress, silent
 from headcount.record.results.prune import CompensationFit, SiteFit
+from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.site import Site, SiteKey
 from headcount.surgery.ascent import Ascent
@@ -39,6 +40,7 @@ class Compensation:
         fits: How well each site reproduces the output of the full model.
         data: Hash of the calibration data.
         rows: Number of calibration tokens.
+        weights: Hash of the model's weights; empty if not known.
     """
 
     method: str
@@ -47,6 +49,7 @@ class Compensation:
     fits: Mapping[SiteKey, Fit]
     data: str = ""
     rows: int = 0
+    weights: str = ""
 
     def to_result(self) -> CompensationFit:
         """The fit as it is stored in a record."""
@@ -89,9 +92,9 @@ def compensate(
     lost = {site.key: keep for site, keep in losing(model, locate(model), mask)}
     fits: dict[SiteKey, Fit] = {}
     projections: dict[SiteKey, Projection] = {}
-    rows = 0
+    rows, weights = 0, weight_hash(model)
     if not lost:
-        return Compensation(method, mask, projections, fits, task.fingerprint)
+        return Compensation(method, mask, projections, fits, task.fingerprint, weights=weights)
     with torch.no_grad(), Ascent(model, task, keys=list(lost), room=room, progress=progress) as ascent:
         for site in ascent.sites:
             intercept = site.output.bias is not None or add_bias
@@ -99,7 +102,7 @@ def compensate(
             fits[site.key] = compensations[method](calibration)
             projections[site.key] = spread(calibration, fits[site.key])
             rows = max(rows, int(calibration.all.count))
-    return Compensation(method, mask, projections, fits, task.fingerprint, rows)
+    return Compensation(method, mask, projections, fits, task.fingerprint, rows, weights)
 
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:

@@ -16,6 +16,7 @@ from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_in, width_out
 from headcount.sites.running import eager_attention, evaluating, run
 from headcount.sites.site import Site
+from headcount.tasks.batch import first_example, token_count
 
 _TIED = "all_tied_weights_keys"  # of a transformers model: name of a parameter -> name of the one it is tied to
 
@@ -25,8 +26,8 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
 
     Args:
         model: The model.
-        length: Number of tokens of the example.
-        batch: Example to count FLOPs on. By default a synthetic one.
+        length: Number of tokens of the synthetic example.
+        batch: Batch with an example to count on instead: the first, with its own length.
 
     Returns:
         The counts of the whole model and of its heads by kind.
@@ -35,6 +36,9 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
         raise UsageError(f"length (tokens) must be at least 1; got {length}.")
     model = original_module(model)
     sites, length = locate(model), longest(model, length)
+    if batch is not None:
+        batch = first_example(batch)
+        length = token_count(batch) or length
     counts = _flops(model, length, batch)
     kinds = {}
     for kind in sites.kinds:
@@ -48,9 +52,15 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
         length=length,
         parameters=parameter_count(model),
         flops=counts.get(""),
-        cache_bytes=sum(_cache_bytes(site, length, _window(model, site)) for site in sites),
+        cache_bytes=cache_bytes(model, length),
         kinds=kinds,
     )
+
+
+def cache_bytes(model: nn.Module, length: int) -> int:
+    """Bytes of keys and values held after `length` tokens of one example. Nothing runs."""
+    model = original_module(model)
+    return sum(_cache_bytes(site, length, _window(model, site)) for site in locate(model))
 
 
 def parameter_count(model: nn.Module) -> int:
@@ -72,7 +82,7 @@ def head_parameters(site: Site) -> int:
     if not site.num_heads:
         return 0
     columns = site.head_dim * width_out(site.output)
-    shared = site.kv_total < site.total
+    shared = site.kv_heads < site.num_heads
     rows = 0
     for name, roles in site.attention.projections.items():
         projection = getattr(site.module, name)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from headcount.errors import ModelError, NotRemovable, UsageError, VerificationError
 from headcount.heads import HeadGrid
 from headcount.hooks import has_probes, original_module
+from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.site import Site, Sites
 from headcount.surgery.compensate import Compensation, fold
@@ -49,7 +50,7 @@ def remove(
         compensate: "bias", "scale" or "lstsq": correct the weights for the removed heads, fitted on `task` without
             training. Or the result of `hc.compensate` for this model and mask.
         task: Calibration data of the compensation.
-        add_bias: Add a bias to output projections that have none, at sites that lose heads.
+        add_bias: Add a bias to output projections that have none, at sites that lose heads, to compensate with.
 
     Raises:
         NotRemovable: If heads of this model can only be masked.
@@ -92,8 +93,16 @@ def _compensation(
     if isinstance(method, Compensation):
         if method.mask != mask:
             raise UsageError("This compensation was fitted for another mask; fit one for this mask with hc.compensate.")
+        if method.weights and method.weights != weight_hash(model):
+            raise UsageError(
+                "This compensation was fitted for other weights; fit one for this model with hc.compensate."
+            )
+        if add_bias and any(projection.bias_O is None for projection in method.projections.values()):
+            raise UsageError("This compensation was fitted without a bias; fit one with hc.compensate(add_bias=True).")
         return method
     if method == "none":
+        if add_bias:
+            raise UsageError("add_bias is for a compensation, which fits the bias: give compensate, or leave it out.")
         return None
     if task is None:
         raise UsageError(f"compensate={method!r} needs task=, the data to calibrate on.")

@@ -17,6 +17,7 @@ from headcount.errors import UsageError
 Batch = Mapping[str, Any]
 
 _BY_EXAMPLE = ("input_ids", "inputs_embeds", "pixel_values", "input_features", "input_values", "labels")
+_TEXTS = ("input_ids", "inputs_embeds", "decoder_input_ids", "decoder_inputs_embeds")
 
 
 class Batches(Iterator[Batch]):
@@ -97,6 +98,17 @@ def by_example(batch: Batch) -> list[str]:
     """Names of the tensors with one row per example. Others are for all examples: class weights, a temperature."""
     rows, tensors = rows_of(batch), named_tensors(batch)
     return [name for name, value in tensors.items() if value.dim() and len(value) == rows]
+
+
+def first_example(batch: Batch) -> Batch:
+    """The batch with its first example only."""
+    return {**batch, **{name: batch[name][:1] for name in by_example(batch)}}
+
+
+def token_count(batch: Batch) -> int | None:
+    """Tokens of each example, padding included: of the longest text if there are several. None without texts."""
+    texts = [batch[name] for name in _TEXTS if batch.get(name) is not None]
+    return max((text.shape[1] for text in texts), default=None)
 
 
 def repeated(batch: Batch, times: int) -> Batch:

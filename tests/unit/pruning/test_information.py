@@ -12,7 +12,8 @@ from torch import nn
 
 import headcount as hc
 from headcount.errors import UnknownName
-from headcount.pruning.information import _swapped, information, rearranged, search
+from headcount.pruning.information import _swapped, information, rearrange, rearranged, search
+from headcount.selection.select import select
 from headcount.sites.running import evaluating
 from tokens import sentences, word_tokenizer
 
@@ -53,7 +54,7 @@ def test_information_is_the_sum_of_outer_products(bert: nn.Module, task: Any) ->
 def test_search_and_rearrangement_are_what_brute_force_finds(bert: nn.Module, task: Any) -> None:
     found_HH, sites = information(bert, task), hc.locate(bert)
     for keep in (9, 6, 3):
-        mask = search(bert, found_HH, hc.Budget(heads=keep))
+        mask = rearrange(bert, found_HH, search(bert, found_HH, hc.Budget(heads=keep)))
         diagonal = np.diagonal(found_HH)
         least = set(np.argsort(diagonal, kind="stable")[: len(sites.heads) - keep].tolist())
         place = 0
@@ -99,3 +100,18 @@ def test_the_method_ends_in_a_smaller_model(bert: nn.Module, task: Any) -> None:
     assert set(parts.compensation.sites) <= {"encoder.0", "encoder.1", "encoder.2"}
     with pytest.raises(UnknownName, match="granularity"):
         hc.prune(bert, task, choose="fisher", keep=hc.Budget(heads=6), granularity="token")
+
+
+def test_heads_are_searched_once(bert: nn.Module, task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two searches for a budget of milliseconds would time the models anew, and find two numbers of heads."""
+    searches: list[Any] = []
+
+    def counted(*given: Any, **options: Any) -> Any:
+        searches.append(select(*given, **options))
+        return searches[-1]
+
+    monkeypatch.setattr("headcount.pruning.information.select", counted)
+    result = hc.prune(bert, task, choose="fisher", keep="6")
+    (searched,) = searches
+    moved = [str(head) for head in searched.heads if searched[head] != result.mask[head]]
+    assert list(result.record.parts.choice_details.rearranged or ()) == moved

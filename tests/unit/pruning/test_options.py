@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -46,6 +47,17 @@ def test_every_option_of_every_chooser_is_on_the_command_line_with_its_help() ->
             assert flags[flag].help == stage.limits()[name].help
             assert stage.limits()[name].help.split(",")[0] in shown
     assert shown.index("Which heads go:") < shown.index("With --choose l0:") < shown.index("--penalty")
+
+
+def test_no_option_of_a_chooser_has_the_name_of_a_setting_of_the_pipeline() -> None:
+    """In the arguments of a record and the settings of a folder, one would overwrite the other."""
+    options = {"given": {"keep": ("encoder.0.0",)}, "l0": {"penalty": 0.1}}
+    settings = {"choose", "shape", "seed", "length", *(field.name for field in fields(Pipeline))}
+    for name, member in choosers.items():
+        chooser = member(**options.get(name, {}))
+        assert not settings & set(chooser.to_plain())
+        plain = Pipeline(chooser, None if name in options else hc.Budget(heads=1)).to_plain()
+        assert plain | chooser.to_plain() == plain
 
 
 def test_every_group_of_the_help_fits_on_a_screen() -> None:

@@ -15,8 +15,10 @@ import headcount as hc
 import zoo
 from behaviour import hooks
 from headcount.errors import UnknownName, UsageError, VerificationError
-from headcount.pruning.ranking import Order, Restrictions, counts_to, curve, ranked_masks
+from headcount.metrics import ACCURACY, LOSS, PERPLEXITY, TOKEN_ACCURACY, Metric
+from headcount.pruning.ranking import Order, Restrictions, counts_to, curve, kept, ranked_masks
 from headcount.selection.shape import Shape
+from headcount.tasks.quality import Quality
 from tokens import sentences, word_tokenizer
 
 
@@ -127,6 +129,51 @@ def test_a_planted_dead_head_goes_first(bert: nn.Module, task: Any) -> None:
         site.output.weight[:, site.head_dim : 2 * site.head_dim] = 0
     (step,) = curve(bert, task, Order("gradient"), [1])
     assert [str(head) for head in step.mask.heads if not step.mask[head]] == ["encoder.1.1"]
+
+
+def losses(metric: Metric, count: int, random: np.random.Generator) -> tuple[Quality, Quality]:
+    """The losses of texts of a pruned and of the whole model; pruning adds one third on average."""
+    tokens = random.integers(10, 40, count).astype(float)
+    whole, more = random.normal(3.0, 0.5, count), np.abs(random.normal(1.0, 0.5, count))
+    pruned, before = (np.stack([tokens * nats, tokens], 1) for nats in (whole + more, whole))
+    return Quality.of(metric, pruned), Quality.of(metric, before)
+
+
+@pytest.mark.parametrize("metric", [PERPLEXITY, LOSS], ids=lambda metric: metric.name)
+def test_the_share_of_a_loss_that_remains_is_positive_and_has_no_upper_end_if_the_loss_may_be_none(
+    metric: Metric,
+) -> None:
+    random, limitless = np.random.default_rng(0), 0
+    for _ in range(60):
+        pruned, whole = losses(metric, 8, random)
+        share, change = kept(pruned, whole), pruned.against(whole)
+        assert 0 <= share.low <= share.value
+        if whole.value + change.low <= 0:
+            limitless += 1
+            assert np.isnan(share.high)
+        else:
+            assert share.high >= whole.value / (whole.value + change.low) - 1e-9
+    assert bool(limitless) == (metric is PERPLEXITY)
+
+
+@pytest.mark.parametrize("metric", [PERPLEXITY, LOSS], ids=lambda metric: metric.name)
+def test_the_share_of_a_loss_that_remains_is_within_its_interval(metric: Metric) -> None:
+    """At most 5% leave it out, or 20 of 200 by chance."""
+    random = np.random.default_rng(1)
+    pruned, whole = losses(metric, 200_000, random)
+    truth, outside = whole.value / pruned.value, 0
+    for _ in range(200):
+        share = kept(*losses(metric, 20, random))
+        outside += truth < share.low or truth > share.high  # NaN: no upper end
+    assert outside <= 20
+
+
+@pytest.mark.parametrize("metric", [ACCURACY, TOKEN_ACCURACY], ids=lambda metric: metric.name)
+def test_of_a_score_that_is_lost_altogether_nothing_remains(metric: Metric) -> None:
+    right, wrong = np.ones((40, 2)), np.stack([np.zeros(40), np.ones(40)], 1)
+    share = kept(Quality.of(metric, wrong), Quality.of(metric, right))
+    assert share.low == share.value == 0
+    assert share.high < 0.2
 
 
 def test_steps_reach_the_budget_exactly() -> None:

@@ -237,6 +237,19 @@ def test_a_model_is_not_written_over_that_of_a_training_run(tmp_path: Path) -> N
     assert run(tuned, Saving("bert")).to_json() == first.to_json()
 
 
+def test_a_finished_folder_is_not_the_result_of_other_named_heads(tmp_path: Path) -> None:
+    def run(given: Given) -> Any:
+        pipeline, data = Pipeline(given, tuning=TUNING), Data(task())
+        return prune_in_folder(pipeline, zoo.build("bert").eval(), data, tmp_path / "out", Saving("bert"))
+
+    kept = Given(keep=("encoder.0.*", "encoder.1.0"))
+    first = run(kept)
+    assert list(first.signature.arguments["keep_heads"]) == ["encoder.0.*", "encoder.1.0"]
+    with pytest.raises(UsageError, match=r"other settings \(pipeline: .*keep_heads"):
+        run(Given(keep=("encoder.0.1", "encoder.1.3")))
+    assert run(kept).parts == first.parts
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_weights_of_half_precision_are_tuned_in_full_and_rounded_once(dtype: torch.dtype) -> None:
     """Adam changes a weight by about the rate a step; in half precision small steps are lost or come out huge."""
@@ -306,3 +319,29 @@ def test_texts_that_an_earlier_pruning_chose_on_are_not_held_out(tmp_path: Path)
     again = measured("small", "smaller", task(2), task(1))
     assert (again.held_out, again.overlap, len(again.chosen_on)) == (False, 12, 2)
     assert measured("small", "third", task(2), task(3)).held_out
+
+
+def test_a_search_says_which_texts_its_heads_were_chosen_on() -> None:
+    """With compensation in the loop those that it is fitted on, without one those to choose heads on."""
+    model, options, texts, others = zoo.build("bert").eval(), {"choose": "greedy", "keep": "60%"}, task(1), task(2)
+    fitted = hc.prune(model, choose_on=texts, calibrate_on=others, **options)
+    on_others = fitted.record.parts.measured_on
+    assert [part.fingerprint for part in fitted.chosen_on] == [others.fingerprint]
+    assert on_others is not None
+    assert (on_others.held_out, on_others.overlap) == (False, 12)
+    assert hc.prune(model, calibrate_on=others, measure_on=texts, **options).mask == fitted.mask
+    plain = hc.prune(model, choose_on=texts, measure_on=others, compensate="none", **options)
+    assert [part.fingerprint for part in plain.chosen_on] == [texts.fingerprint]
+    chosen: list[Any] = []
+    with pytest.raises(UsageError, match="no data to choose heads on"):
+        hc.prune(model, measure_on=others, compensate="none", progress=lambda *report: chosen.append(report), **options)
+    assert not chosen, "the data is missing before heads are chosen"
+
+
+def test_settings_of_a_compensation_are_refused_without_one() -> None:
+    model, options = zoo.build("llama").eval(), {"choose": "magnitude", "keep": "50%"}
+    texts = hc.task("language-modelling", texts=sentences(4), tokenizer=word_tokenizer())
+    with pytest.raises(UsageError, match="add_bias is for a compensation"):
+        hc.prune(model, texts, add_bias=True, **options)
+    with pytest.raises(UsageError, match=r"calibrate_on is for a compensation.*choose_on"):
+        hc.prune(model, texts, calibrate_on=texts, **options)

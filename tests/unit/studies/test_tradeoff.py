@@ -19,6 +19,7 @@ import records
 import zoo
 from forks import PATIENCE, shared_by
 from headcount import journal, locks, processes
+from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
@@ -34,6 +35,7 @@ from headcount.studies.kept import Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.point import PointFile, PointInputs, point
 from headcount.studies.tradeoff import Data, Models, Plan, _difference, tradeoff
+from headcount.tasks.overlap import Examples
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from subjects import training
@@ -347,6 +349,21 @@ def test_a_model_that_other_settings_left_is_replaced(tmp_path: Path, measured: 
     before = (saved / "model.safetensors").stat().st_mtime_ns
     assert tradeoff(model, data, longer, folder=tmp_path / "second", models=models).parts == record.parts
     assert (saved / "model.safetensors").stat().st_mtime_ns == before, "a saved model is not saved again"
+
+
+def test_a_saved_model_remembers_what_its_heads_were_chosen_on(tmp_path: Path) -> None:
+    """A model from scratch has the heads of another point, and those were chosen on data too."""
+    model, data, _ = subject(tmp_path)
+    hc.save(model, tmp_path / "whole")
+    write_chosen_on(tmp_path / "whole", [Examples("dev", "before", ("an example",))])
+    models = Models(tmp_path / "models", Saving(str(tmp_path / "whole")))
+    plan = Plan((3,), ("greedy", "scratch"), ("encoder",), against="greedy", **TRAINING, scratch_steps=2)
+    tradeoff(model, data, plan, name=str(tmp_path / "whole"), folder=tmp_path / "work", models=models)
+    for name, seen in (("greedy-3-0", [data.choose]), ("scratch-3-0", [data.choose, data.train])):
+        prints = ["before", *(task.fingerprint for task in seen)]
+        assert [part.fingerprint for part in read_chosen_on(str(tmp_path / "models" / name))] == prints
+        measured = Record.load(tmp_path / "models" / name / "record.json").parts.measured_on
+        assert [part.examples for part in measured.chosen_on] == [1, *(len(task.example_hashes) for task in seen)]
 
 
 def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:

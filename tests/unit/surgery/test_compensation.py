@@ -292,6 +292,23 @@ def test_projections_without_bias_get_one_only_if_asked(llama: nn.Module, tmp_pa
         assert len([name for name in weights(further) if name.endswith("o_proj.bias")]) == 3
 
 
+def test_a_bias_is_not_added_without_a_fit(llama: nn.Module) -> None:
+    mask, task = hc.locate(llama).mask(off="decoder.0.1"), task_of(llama)
+    with pytest.raises(UsageError, match="add_bias is for a compensation"):
+        hc.remove(llama, mask, add_bias=True)
+    with pytest.raises(UsageError, match="fitted without a bias"):
+        hc.remove(llama, mask, compensate=hc.compensate(llama, mask, task), add_bias=True)
+    hc.remove(llama, mask, compensate=hc.compensate(llama, mask, task, add_bias=True), add_bias=True)
+
+
+def test_a_fit_of_other_weights_is_refused(bert: nn.Module) -> None:
+    mask = hc.locate(bert).mask(off="encoder.0.1")
+    fitted = hc.compensate(bert, mask, task_of(bert))
+    with pytest.raises(UsageError, match="fitted for other weights"):
+        hc.remove(zoo.build("bert", seed=1).eval(), mask, compensate=fitted)
+    hc.remove(copy.deepcopy(bert), mask, compensate=fitted)
+
+
 def test_an_added_bias_is_no_stock_checkpoint(llama: nn.Module, tmp_path: Path) -> None:
     sites = hc.locate(llama)
     mask = sites.mask(off=[head for head in sites.heads if head.index % 2])
@@ -330,6 +347,28 @@ def test_one_example_is_enough_for_a_fit_of_default_strength(bert: nn.Module) ->
     task = task_of(bert, count=1, rows=1)
     small = hc.remove(bert, hc.locate(bert).mask(off="encoder.0.1"), compensate="lstsq", task=task)
     assert all(torch.isfinite(tensor).all() for tensor in weights(small).values() if tensor.is_floating_point())
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_what_a_single_example_explains_is_not_known(bert: nn.Module, how: str) -> None:
+    """No rows are held out: on those of the fit it would look too good."""
+    fitted = hc.compensate(bert, hc.locate(bert).mask(off="encoder.0.1"), task_of(bert, count=1, rows=1), how)
+    (fit,) = fitted.fits.values()
+    assert np.isnan(fit.explained)
+    assert np.isnan(fit.before)
+    assert encode(fitted.to_result())["sites"]["encoder.0"]["explained"] is None
+
+
+def test_a_bias_is_judged_by_the_mean_of_the_other_rows(bert: nn.Module) -> None:
+    task, site = task_of(bert, count=1, rows=2), hc.locate(bert)["encoder.0"]
+    fit = hc.compensate(bert, hc.locate(bert).mask(off="encoder.0.1"), task, "bias").fits[site.key]
+    x, y, held = rows_at(bert, site, task, {})
+    projection, gone = Projection.of(site), columns([1], site.head_dim)
+    left = x.clone()
+    left[:, gone] = x[~held][:, gone].mean(0)
+    error = (left @ projection.weight_OK.T + projection.bias_O - y)[held].square().sum(1).mean()
+    total = (y[held] - y[held].mean(0)).square().sum(1).mean()
+    assert fit.explained == pytest.approx(float(1 - error / total), abs=1e-9)
 
 
 def test_the_order_of_the_tensors_of_a_batch_makes_no_difference(bert: nn.Module) -> None:

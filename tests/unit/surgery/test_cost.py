@@ -40,6 +40,22 @@ def test_grouped_heads_and_cache(llama: nn.Module) -> None:
     assert hc.cost(small, length=10).cache_bytes == hc.cost(llama, length=10).cache_bytes * 5 // 6
 
 
+def test_a_key_value_head_with_one_query_head_left_goes_with_it(llama: nn.Module) -> None:
+    sites = hc.locate(llama)
+    small = hc.remove(llama, sites.mask(off=[head for head in sites.heads if head.index % 2]))
+    smaller = hc.remove(small, hc.locate(small).mask(off="decoder.0.0"))
+    assert (
+        head_parameters(hc.locate(small)[0]) == hc.cost(small).parameters - hc.cost(smaller).parameters == 4 * 16 * 64
+    )
+
+
+@pytest.mark.parametrize("name", ["llama", "marian"])
+def test_the_length_is_that_of_the_batch_and_the_count_that_of_one_example(name: str) -> None:
+    model = zoo.build(name).eval()
+    batch = example_batch(model, batch=3, length=10, target=10, padded=False)
+    assert hc.cost(model, batch=batch) == hc.cost(model, length=10)
+
+
 def test_three_kinds(marian: nn.Module) -> None:
     found = hc.cost(marian, length=8)
     assert list(found.kinds) == ["encoder", "decoder", "cross"]

@@ -29,21 +29,20 @@ class Fisher(Chooser):
     )
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        from headcount.pruning.information import information, search
+        from headcount.pruning.information import information, rearrange, search
         from headcount.record.results.prune import ChoiceDetails
         from headcount.surgery.price import Price
 
-        budget, information_HH = pipeline.budget, information(model, data.choosing, granularity=self.granularity)
+        budget, information_HH = (
+            pipeline.budget,
+            information(model, self.data_of(data, pipeline), granularity=self.granularity),
+        )
         execution.progress("Fisher information", 1, 1)
         price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
-        searched, mask = (
-            search(
-                model, information_HH, budget, kinds=pipeline.kinds, shape=pipeline.shape, rearrange=rearrange,
-                price=price,
-            )
-            for rearrange in (False, self.rearrange)
-        )  # fmt: skip
-        if price is not None and price(mask) > price.limit(budget):
+        shape = pipeline.shape
+        searched = search(model, information_HH, budget, kinds=pipeline.kinds, shape=shape, price=price)
+        mask = rearrange(model, information_HH, searched, shape=shape) if self.rearrange else searched
+        if price is not None and mask != searched and price(mask) > price.limit(budget):
             mask = searched  # other heads of a group would keep a key/value head that was to go
         moved = tuple(str(head) for head in mask.heads if mask[head] != searched[head])
         return Choice(mask, model, ChoiceDetails(rearranged=moved))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headcount.errors import UsageError
 from headcount.pruning.pipeline import Budgets, Choice, Chooser, Data, Execution, Pipeline
@@ -38,6 +38,10 @@ class Given(Chooser):
 
         sites = locate(model)
         return sites.mask(off=self.remove) if self.keep is None else sites.mask(keep=self.keep)
+
+    def to_plain(self) -> dict[str, Any]:
+        """`keep` is the budget of a pipeline: heads to keep have a name of their own, if there are any."""
+        return {"remove": self.remove} if self.keep is None else {"remove": self.remove, "keep_heads": self.keep}
 
     def to_arguments(self) -> list[str]:
         return ["--remove", ",".join(self.remove)] if self.remove is not None else ["--keep", ",".join(self.keep or ())]

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from headcount.heads import HeadGrid
     from headcount.pruning.trail import Trail
+    from headcount.tasks.task import Task
 
 CANDIDATES = 6  # at every step; the cheap score only has to rank the best head among these
 
 
 @dataclass(frozen=True)
 class Greedy(Chooser):
-    """A greedy search with compensation in the loop, on the data that the compensation is fitted on."""
+    """A greedy search with compensation in the loop, then on the data that the compensation is fitted on."""
 
     about: ClassVar[str] = "one head after the other, compensation in the loop"
     any_budget: ClassVar[bool] = True
@@ -29,6 +30,9 @@ class Greedy(Chooser):
 
     candidates: int = option(CANDIDATES, "Heads to try at each step.", minimum=1)
     group: int = option(1, "Heads to remove at each step.", minimum=1)
+
+    def data_of(self, data: Data, pipeline: Pipeline) -> Task:
+        return data.choosing if pipeline.compensate == "none" else data.calibrating
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.pruning.search import Search
@@ -42,8 +46,8 @@ class Greedy(Chooser):
         limit = price.limit(budget) if price is not None else 0.0
         keep = budget.of(len(heads)) if price is None else None
         search = Search(
-            model, data.calibrating, kinds=pipeline.kinds, compensate=pipeline.compensate, add_bias=pipeline.add_bias,
-            candidates=self.candidates, shape=pipeline.shape, keep=keep,
+            model, self.data_of(data, pipeline), kinds=pipeline.kinds, compensate=pipeline.compensate,
+            add_bias=pipeline.add_bias, candidates=self.candidates, shape=pipeline.shape, keep=keep,
         )  # fmt: skip
         gone = len(heads) - (keep or 0)
 

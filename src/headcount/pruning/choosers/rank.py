@@ -55,7 +55,9 @@ class Rank(Chooser):
         order = Order(self.score, self.recompute, tuple({**seeded, **self.score_options}.items()))
         restrictions = Restrictions(pipeline.kinds, pipeline.shape)
         masks = []
-        for number, mask in enumerate(ranked_masks(model, data.choosing, order, counts, restrictions), start=1):
+        for number, mask in enumerate(
+            ranked_masks(model, self.data_of(data, pipeline), order, counts, restrictions), start=1
+        ):
             execution.progress(f"ranking by {self.score}", number, len(counts))
             masks.append(mask)
         return Choice(masks[-1], model, masks=masks[1:])

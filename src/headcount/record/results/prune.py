@@ -128,7 +128,10 @@ class ChoiceDetails:
 
 @dataclass(frozen=True)
 class SiteFit:
-    """Quality of the compensation of a site: shares of the full site's variance explained on held-out rows."""
+    """Quality of the compensation of a site: shares of the full site's variance explained on held-out rows.
+
+    Null if no rows are held out, as of a single example.
+    """
 
     rho: float | None  # strength of the ridge; None without a ridge or change
     unchanged: bool  # no change was best: the strength is infinite

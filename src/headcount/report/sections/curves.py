@@ -35,8 +35,9 @@ def unharmed(points: Sequence[Step], higher_is_better: bool) -> float:
 
     The interval of the whole model is far wider than that of a paired change: of 400 answers, if 1% more are lost at
     each step, the last step within it is worse at p below .05 in 99% of cases. Without paired shares see `spared`.
+    A share without an upper end may be any: its value is not worse for certain.
     """
-    if any(point.kept is None or isnan(point.kept.high) for point in points):
+    if any(point.kept is None or isnan(point.kept.low) for point in points):
         return spared(points, higher_is_better)
     worse = (number for number, point in enumerate(points) if point.kept and point.kept.high < 1)
     return points[max(next(worse, len(points)) - 1, 0)].share

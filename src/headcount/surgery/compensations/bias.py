@@ -8,13 +8,13 @@ from headcount.surgery.compensations.compensation import Calibration, Fit, fitte
 
 def bias(calibration: Calibration) -> Fit:
     """Weights unchanged; the same as masking with `replace="mean"`, folded in."""
-    if calibration.bias_O is None:
+    bias_O = calibration.bias_O
+    if bias_O is None:
         raise UsageError(
             "The output projections of this model have no bias to add the mean outputs to; "
             "pass add_bias=True (--add-bias) to give them one, or compensate by scale or lstsq."
         )
-    moved_O = calibration.bias_O + calibration.lost_O
-    return fitted(calibration, lambda _: (calibration.weight_OK, moved_O))
+    return fitted(calibration, lambda moments: (calibration.weight_OK, bias_O + calibration.lost(moments)))
 
 
 COMPENSATION = bias

@@ -31,6 +31,7 @@ class Calibration:
     fit: Moments
     held_out: Moments  # rows for choosing the strength of the ridge
     mean_A: Tensor  # mean output of all heads in the full model
+    fit_mean_A: Tensor  # the same without held-out rows
     projection: Projection  # weight [O, A]
     keep: tuple[int, ...]  # indices of the remaining heads
     head_dim: int
@@ -56,12 +57,15 @@ class Calibration:
             return torch.zeros_like(self.projection.weight_OK[:, 0])
         return self.projection.bias_O
 
-    @property
-    def lost_O(self) -> Tensor:  # noqa: N802
-        """Mean contribution of the removed heads to the output in the full model."""
-        gone = torch.ones(len(self.mean_A), dtype=torch.bool)
+    def lost(self, moments: Moments) -> Tensor:
+        """[O]: mean contribution of the removed heads to the output in the full model, over the rows of `moments`.
+
+        moments: `fit`, or `all`.
+        """
+        mean_A = self.fit_mean_A if moments is self.fit else self.mean_A
+        gone = torch.ones(len(mean_A), dtype=torch.bool)
         gone[self.places] = False
-        return self.projection.weight_OK[:, gone] @ self.mean_A[gone]
+        return self.projection.weight_OK[:, gone] @ mean_A[gone]
 
     def without(self, index: int) -> Calibration:
         """The same data with one more head removed."""
@@ -103,7 +107,7 @@ class Fit:
     weight_OK: Tensor
     bias_O: Tensor | None
     rho: float | None  # of |X W - Y|^2 + rho |W - W0|^2 over all rows; None without a ridge
-    explained: float  # share of the targets' variance explained on held-out rows
+    explained: float  # share of the targets' variance explained on held-out rows; NaN if there are none
     before: float  # the same without compensation
 
 
@@ -116,8 +120,8 @@ def fitted(
 
     solve: from moments to weights [O, K] and bias.
     """
-    held_out = calibration.held_out if float(calibration.held_out.count) else calibration.fit
-    y_O = held_out.means[1]
+    held_out = calibration.held_out
+    y_O = held_out.means[1]  # NaN, as is all that follows, if no rows are held out
     total = float(held_out.yy / held_out.count - y_O.square().sum())
 
     def explained(weight_OK: Tensor, bias_O: Tensor | None) -> float:
