@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -256,10 +257,10 @@ def _write(
         return None, f"not checked; pip install headcount[{runtime.extra}] checks it"
     agreement = runtime.check(subject, fresh)
     most = explained(subject, dtype)
-    if not agreement.difference <= most:
+    if not agreement.difference <= most < math.inf:
+        effect = f"explains at most {most:.2g}" if most < math.inf else "alone makes outputs NaN or infinite"
         raise VerificationError(
-            f"The export computes something else than the model: {agreement}; rounding to "
-            f"{dtype} explains at most {most:.2g}.",
+            f"The export computes something else than the model: {agreement}; rounding to {dtype} {effect}.",
             "Nothing was kept. Export with check=False (--no-check) to inspect it.",
         )
     return agreement, ""
