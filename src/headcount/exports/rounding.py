@@ -48,7 +48,15 @@ def _pairs(subject: ExportedModel, twin: PreTrainedModel) -> Iterator[tuple[np.n
     for batch in _batches(subject):
         yield _outputs(subject.model, batch), _outputs(twin, batch)
     for batch in check_batches(subject):  # what rounding does depends on the tokens: random ones may be sensitive
-        yield first_outputs(subject.model, batch), first_outputs(twin, batch)
+        for text in _texts(batch):
+            yield first_outputs(subject.model, text), first_outputs(twin, text)
+
+
+def _texts(batch: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """Yield each text of a batch without padding: eager attention in float64 gives NaN for a query without keys."""
+    for row, real_T in enumerate(batch["attention_mask"].bool()):
+        text = {name: tensor[row : row + 1] for name, tensor in batch.items()}
+        yield text | {name: text[name][:, real_T] for name in ("input_ids", "attention_mask")}
 
 
 def _eight_bits(weight: Tensor) -> Tensor:
