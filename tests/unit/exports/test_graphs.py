@@ -19,7 +19,7 @@ import zoo
 from deployed import UNEVEN, pruned
 from headcount.errors import NotExportable, UsageError, VerificationError
 from headcount.exports.agreement import STEPS
-from headcount.exports.export import RUNTIMES, Export
+from headcount.exports.export import RUNTIMES, Export, fits
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import GraphModel
 from headcount.exports.load_export import load_export
@@ -221,3 +221,34 @@ def test_what_cannot_be_written_is_refused_before_work(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ends in \.onnx"):
         hc.export(zoo.build("bert"), "onnx", tmp_path / "bert")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("QuestionAnswering", "returns start_logits, end_logits"),
+        ("PreTraining", "returns prediction_logits, seq_relationship_logits"),
+        ("MultipleChoice", "takes several texts for one answer"),
+    ],
+)
+def test_a_model_without_one_main_output_is_refused_before_work(kind: str, reason: str, tmp_path: Path) -> None:
+    model = getattr(transformers, f"BertFor{kind}")(zoo.build("bert").config)
+    for runtime in ("onnx", "openvino"):
+        with pytest.raises(NotExportable, match=reason):
+            hc.export(model, runtime, tmp_path / "model")
+    assert not fits(model)["onnx"].fits
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_cannot_run_is_refused_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """headcount inspect asks about any model that can be loaded."""
+    model = zoo.build("xlm-roberta")
+    assert fits(model)["onnx"].fits
+
+    def fail(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
+        raise ValueError(f"no language for {len(input_ids)} text\n{attention_mask}")
+
+    monkeypatch.setattr(model, "forward", fail)
+    fit = fits(model)["onnx"]
+    assert not fit.fits
+    assert "cannot run on a text alone (no language for 1 text)." in " ".join(fit.words)
