@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import zoo
 from headcount.cli.main import main
+from headcount.errors import UsageError
 from limits import file_size_limit
 from tokens import byte_level_tokenizer, word_tokenizer
 
@@ -65,6 +66,24 @@ def test_a_folder_is_replaced_when_asked_and_the_model_itself_never(models: Path
     assert itself.exit_code == 2
     assert "is the model itself" in itself.output
     assert len(hc.locate(hc.load(models / "llama")).heads) == 7
+
+
+def test_a_loaded_model_does_not_replace_the_export_that_it_was_loaded_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers loads the folder for vLLM, so it may be the only copy of the weights."""
+    source = tmp_path / "source"
+    hc.export(zoo.build("llama"), "vllm", source, check=False)
+    before = sorted(path.name for path in source.iterdir())
+    model = hc.load(source)
+    monkeypatch.chdir(tmp_path)
+    for out in (source, "source", source / ".." / "source"):
+        with pytest.raises(UsageError, match="is the model itself"):
+            hc.export(model, "openvino", out, overwrite=True)
+    assert sorted(path.name for path in source.iterdir()) == before
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    hc.export(zoo.build("llama"), "vllm", Path.cwd(), check=False)  # a model that was not loaded is in no folder
 
 
 def test_only_the_files_of_an_export_are_replaced(models: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _MOST_NESTED = 100  # levels of JSON; the configs of transformers have about fiv
 _MOST_LAYERS = 256  # accepted without checking the weights; the deepest model of the hub has 126
 _LONGEST_NAME = 255  # bytes of the name of a file
 _MOST_LABELS = 1_000_000  # transformers creates a name for each
+WEIGHT_PATTERNS = (WEIGHTS, INDEX, "model-?????-of-?????.safetensors")  # of `is_weight_file`, for the hub
 _WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")  # as save_pretrained names them
 _COUNTS_LAYERS = re.compile(r"layers?$|hidden_groups$|inner_group_num$")
 

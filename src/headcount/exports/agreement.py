@@ -5,7 +5,8 @@ Shape suffixes: T tokens, V vocabulary entries or classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,7 @@ class Agreement:
         runtime: Name of the runtime.
         version: Version of the runtime.
         quantity: The values that were compared, such as log-probabilities or outputs.
-        difference: Largest absolute difference over all texts and tokens.
+        difference: Largest absolute difference over all texts and tokens, see `largest_difference`.
         same_tokens: Number of greedy choices that are the same.
         tokens: Number of greedy choices that were compared. 0 if the model generates no text.
     """
@@ -45,7 +46,8 @@ class Agreement:
     tokens: int
 
     def __str__(self) -> str:
-        words = f"{self.quantity} differ by at most {self.difference:.2g}"
+        is_bounded = math.isfinite(self.difference)
+        words = f"{self.quantity} {f'differ by at most {self.difference:.2g}' if is_bounded else 'are NaN or infinite'}"
         if self.tokens:
             words += f", {self.same_tokens} of {self.tokens} greedy choices are the same"
         return f"{self.runtime} {self.version}: {words}"
@@ -79,7 +81,7 @@ def compare_next_tokens(
         runtime: Name of the runtime.
         version: Version of the runtime.
     """
-    difference, same, total = 0.0, 0, 0
+    pairs, same = list[tuple[np.ndarray, np.ndarray]](), 0
     with evaluating(model):
         for start in starts:
             ids = list(start)
@@ -87,11 +89,11 @@ def compare_next_tokens(
                 logits_V = model(input_ids=torch.tensor([ids])).logits[0, -1].float().numpy()
                 likeliest = predict(ids)
                 ours, theirs = logits_V[list(likeliest)], np.array(list(likeliest.values()))
-                difference = max(difference, float(np.abs(log_softmax(ours) - log_softmax(theirs)).max()))
+                pairs.append((log_softmax(ours), log_softmax(theirs)))
                 same += int(logits_V.argmax()) == next(iter(likeliest))
-                total += 1
                 ids.append(int(logits_V.argmax()))
-    return Agreement(runtime, version, "log-probabilities of the likeliest tokens", difference, same, total)
+    quantity, difference = "log-probabilities of the likeliest tokens", largest_difference(pairs)
+    return Agreement(runtime, version, quantity, difference, same, len(pairs))
 
 
 def compare_logits(
@@ -106,9 +108,9 @@ def compare_logits(
         version: Version of the runtime.
         writes: Whether the model generates text, so that greedy choices are compared too.
     """
-    difference, same, total = 0.0, 0, 0
+    difference = largest_difference(zip(map(log_softmax, expected), map(log_softmax, computed), strict=True))
+    same, total = 0, 0
     for ours, theirs in zip(expected, computed, strict=True):
-        difference = max(difference, float(np.abs(log_softmax(ours) - log_softmax(theirs)).max()))
         same += int((ours.argmax(-1) == theirs.argmax(-1)).sum())
         total += int(np.prod(ours.shape[:-1], dtype=int))
     return Agreement(runtime, version, "log-probabilities", difference, same if writes else 0, total if writes else 0)
@@ -118,12 +120,22 @@ def compare_outputs(
     expected: Sequence[np.ndarray], computed: Sequence[np.ndarray], *, runtime: str, version: str
 ) -> Agreement:
     """Compare outputs other than logits, such as hidden states."""
-    pairs = zip(expected, computed, strict=True)
-    difference = max(float(np.abs(ours - theirs).max()) for ours, theirs in pairs)
+    difference = largest_difference(zip(expected, computed, strict=True))
     return Agreement(runtime, version, "outputs", difference, 0, 0)
+
+
+def largest_difference(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> float:
+    """Largest absolute difference of pairs of arrays. NaN differs infinitely from everything, also from NaN."""
+    largest = 0.0
+    for expected, computed in pairs:
+        with np.errstate(invalid="ignore"):  # equal infinities, such as tokens that are ruled out: no difference
+            difference = np.where(expected == computed, 0.0, np.abs(expected - computed))
+        largest = max(largest, float(np.nan_to_num(difference, nan=math.inf, posinf=math.inf).max()))
+    return largest
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Log-probabilities, in float64."""
-    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
+    with np.errstate(invalid="ignore"):  # infinity in a damaged model gives NaN
+        shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))

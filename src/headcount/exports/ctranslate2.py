@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from headcount.exports.agreement import STEPS, TEXTS, Agreement
+from headcount.exports.agreement import STEPS, TEXTS, Agreement, largest_difference
 from headcount.exports.measured import Measured, token_ids
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.selection.shape import Shape
@@ -87,20 +87,21 @@ class CTranslate2(Runtime):
         import ctranslate2
 
         translator = ctranslate2.Translator(str(target), compute_type="default", intra_threads=1)
-        difference, same, total = 0.0, 0, 0
+        pairs, same, total = list[tuple[np.ndarray, np.ndarray]](), 0, 0
         for text in TEXTS:
             source = list(subject.tokenizer(text).input_ids)
             written, log_probabilities = _greedy(subject.model, source)
             tokens = _tokens(subject)
             sources, targets = [tokens[i] for i in source], [tokens[i] for i in written]
             scores = translator.score_batch([sources], [targets])[0].log_probs[: len(written)]
-            difference = max(difference, *np.abs(np.array(scores) - log_probabilities).tolist())
+            pairs.append((log_probabilities, np.array(scores)))
             answer = translator.translate_batch(
                 [sources], beam_size=1, max_decoding_length=STEPS, min_decoding_length=len(written), end_token=[]
             )
             theirs = answer[0].hypotheses[0][: len(written)]
             same += sum(ours == word for ours, word in zip(targets, theirs, strict=False))
             total += len(written)
+        difference = largest_difference(pairs)
         return Agreement("CTranslate2", ctranslate2.__version__, "log-probabilities", difference, same, total)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,7 +89,8 @@ def export(
     number_format = check_dtype(runtime, to, dtype)
     check_installed(runtime, to)
     target = Path(out)
-    if isinstance(model, str | os.PathLike) and Path(model).resolve() == target.resolve():
+    origin = _origin(model)
+    if origin and target.exists() and Path(origin).resolve() == target.resolve():
         raise UsageError(f"{target} is the model itself; give another path for the export.")
     if isinstance(model, nn.Module):
         refuse_adapters(original_module(model))
@@ -106,6 +108,13 @@ def export(
             write_export_list(fresh, to)
     notes = (*runtime.costs(subject), *_coarse(agreement, number_format, runtime))
     return Export(to, target, number_format, size_on_disk(target), notes, agreement, unchecked)
+
+
+def _origin(model: nn.Module | str | os.PathLike[str]) -> str:
+    """Return the folder or hub id that a model is or was loaded from. Empty if it was not loaded."""
+    if isinstance(model, nn.Module):
+        return str(getattr(original_module(model), "name_or_path", ""))
+    return os.fspath(model)
 
 
 def _coarse(agreement: Agreement | None, dtype: str, runtime: Runtime) -> list[str]:
@@ -256,10 +265,10 @@ def _write(
         return None, f"not checked; pip install headcount[{runtime.extra}] checks it"
     agreement = runtime.check(subject, fresh)
     most = explained(subject, dtype)
-    if not agreement.difference <= most:
+    if not agreement.difference <= most < math.inf:
+        effect = f"explains at most {most:.2g}" if most < math.inf else "alone makes outputs NaN or infinite"
         raise VerificationError(
-            f"The export computes something else than the model: {agreement}; rounding to "
-            f"{dtype} explains at most {most:.2g}.",
+            f"The export computes something else than the model: {agreement}; rounding to {dtype} {effect}.",
             "Nothing was kept. Export with check=False (--no-check) to inspect it.",
         )
     return agreement, ""

@@ -7,13 +7,14 @@ Shape suffixes: T tokens, V vocabulary entries or classes.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from headcount.exports.agreement import TEXTS
+from headcount.exports.agreement import TEXTS, largest_difference
 from headcount.exports.graphs.check import check_batches, first_outputs
 from headcount.exports.runtime import ExportedModel
 from headcount.sites.inputs import example_batch, longest
@@ -29,6 +30,7 @@ def explained(subject: ExportedModel, dtype: str) -> float:
     """Return the tolerance for a number format: a multiple of the difference that rounding alone causes.
 
     For float32 the model is compared with its float64 copy, for smaller formats with a copy that has rounded weights.
+    It is infinite if rounding makes outputs NaN or infinite: then the format does not suit the model.
     """
     twin = copy.deepcopy(subject.model)
     with torch.no_grad():
@@ -38,15 +40,23 @@ def explained(subject: ExportedModel, dtype: str) -> float:
             for parameter in twin.parameters():
                 if parameter.dim() > 1 and parameter.numel():  # a layer without heads has empty weights
                     parameter.copy_(ROUNDED[dtype](parameter))
-    differences = [_difference(_outputs(subject.model, ids), _outputs(twin, ids)) for ids in _batches(subject)]
+    return FACTOR * max(_SMALLEST, largest_difference(_pairs(subject, twin)))
+
+
+def _pairs(subject: ExportedModel, twin: PreTrainedModel) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the outputs of the model and of its rounded copy."""
+    for batch in _batches(subject):
+        yield _outputs(subject.model, batch), _outputs(twin, batch)
     for batch in check_batches(subject):  # what rounding does depends on the tokens: random ones may be sensitive
-        plain, rounded = (torch.from_numpy(first_outputs(model, batch)) for model in (subject.model, twin))
-        differences.append(_difference(plain, rounded))
-    return FACTOR * max(_SMALLEST, *differences)
+        for text in _texts(batch):
+            yield first_outputs(subject.model, text), first_outputs(twin, text)
 
 
-def _difference(plain: Tensor, rounded: Tensor) -> float:
-    return float((plain - rounded).abs().max())
+def _texts(batch: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """Yield each text of a batch without padding: eager attention in float64 gives NaN for a query without keys."""
+    for row, real_T in enumerate(batch["attention_mask"].bool()):
+        text = {name: tensor[row : row + 1] for name, tensor in batch.items()}
+        yield text | {name: text[name][:, real_T] for name in ("input_ids", "attention_mask")}
 
 
 def _eight_bits(weight: Tensor) -> Tensor:
@@ -72,13 +82,13 @@ ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> Tensor:
+def _outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> np.ndarray:
     """Return log-probabilities [T, V] if the model has logits, otherwise the last hidden states."""
     with evaluating(model):
         result = model(**batch)
     if getattr(result, "logits", None) is None:
-        return result.last_hidden_state.double()
-    return torch.log_softmax(result.logits.double(), dim=-1)
+        return np.asarray(result.last_hidden_state.double())
+    return np.asarray(torch.log_softmax(result.logits.double(), dim=-1))
 
 
 def _batches(subject: ExportedModel) -> list[dict[str, Tensor]]:

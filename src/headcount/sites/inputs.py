@@ -68,13 +68,22 @@ def longest(model: nn.Module, length: int) -> int:
 
 def position_limit(model: nn.Module) -> int | None:
     """Longest input of the model in tokens; None if positions are computed, not looked up in a table."""
-    sizes = []
+    sizes = [table.num_embeddings - _first_row(table) for table in _position_tables(model)]
     for path, module in model.named_modules():
-        if isinstance(module, nn.Embedding) and _counts_tokens(path):
-            sizes.append(module.num_embeddings - _first_position(module))
         tables = [table for name, table in module._buffers.items() if _counts_tokens(f"{path}.{name}")]
         sizes += [len(table) for table in tables if table is not None]  # GPT-J: its sinusoids
     return min(sizes, default=None)
+
+
+def first_position(model: nn.Module) -> int:
+    """The position id of the first token. It is 0 unless positions start after a padding index, as in RoBERTa."""
+    tables = [table for table in _position_tables(model) if not hasattr(table, "offset")]  # OPT adds its offset itself
+    return max(map(_first_row, tables), default=0)
+
+
+def _position_tables(model: nn.Module) -> list[nn.Embedding]:
+    modules = model.named_modules()
+    return [module for path, module in modules if isinstance(module, nn.Embedding) and _counts_tokens(path)]
 
 
 def _counts_tokens(name: str) -> bool:
@@ -83,7 +92,7 @@ def _counts_tokens(name: str) -> bool:
     return leaf in _TABLES and not any(parent.startswith("vision") for parent in parents)
 
 
-def _first_position(table: nn.Embedding) -> int:
+def _first_row(table: nn.Embedding) -> int:
     """The row of the first token: OPT and BART have an offset, RoBERTa starts after its padding index."""
     after_padding = 0 if table.padding_idx is None else table.padding_idx + 1
     return int(getattr(table, "offset", after_padding))

@@ -99,6 +99,8 @@ class _Hub(BaseHTTPRequestHandler):
                 entry = json.loads(line)
                 if entry["key"] == "file":
                     self.sent[entry["value"]["path"]] = base64.b64decode(entry["value"]["content"])
+                elif entry["key"] == "deletedFile":
+                    del self.sent[entry["value"]["path"]]
             self._answer({"commitUrl": f"{where}/commit/1", "commitOid": "1", "success": True})
         elif "/preupload/" in self.path:
             files = [{**one, "uploadMode": "regular", "shouldIgnore": False} for one in json.loads(body)["files"]]
@@ -107,7 +109,10 @@ class _Hub(BaseHTTPRequestHandler):
             self._answer({"url": where, "name": "user/small"})
 
     def do_GET(self) -> None:
-        self._answer({"id": "user/small", "sha": "0", "siblings": []})
+        if "/tree/" in self.path:
+            self._answer([{"type": "file", "path": name, "size": 1, "oid": "0"} for name in self.sent])
+        else:
+            self._answer({"id": "user/small", "sha": "0", "siblings": []})
 
     def _answer(self, content: Any) -> None:
         data = json.dumps(content).encode()
@@ -145,6 +150,31 @@ def test_a_folder_is_uploaded_without_what_training_left(
     assert sent["config.json"] == (tmp_path / "small" / "config.json").read_bytes()
     assert "model.safetensors" in sent
     assert "training/state.json" not in sent
+
+
+def test_weights_of_an_earlier_model_do_not_stay_on_the_hub(
+    hub: tuple[str, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers loads model.safetensors if it is there, and not the index of the later model."""
+    monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # this hub is on this machine
+    address, sent = hub
+    weights = {
+        "one": {"model.safetensors"},
+        "shards": {"model.safetensors.index.json", *(f"model-0000{shard}-of-00002.safetensors" for shard in (1, 2))},
+        "export": {"openvino_model.xml"},
+    }
+    for folder, names in weights.items():
+        (tmp_path / folder).mkdir()
+        for name in ("config.json", *names):
+            (tmp_path / folder / name).write_text("{}")
+    sent |= {"notes.md": b"mine", "onnx/model.safetensors": b"mine"}
+    others = {"notes.md", "onnx/model.safetensors", "config.json"}
+    for folder in ("one", "shards", "one", "one"):
+        push(tmp_path / folder, "user/small", endpoint=address)
+        assert set(sent) == others | weights[folder]
+    push(tmp_path / "export", "user/small", endpoint=address)
+    assert set(sent) == others | weights["one"] | weights["export"], "an export beside a model replaces nothing"
 
 
 def test_what_cannot_be_uploaded_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+import transformers
 
 import headcount as hc
 import zoo
 from deployed import UNEVEN, pruned
-from headcount.errors import NotExportable, UsageError
+from headcount.errors import NotExportable, UsageError, VerificationError
 from headcount.exports.agreement import STEPS
-from headcount.exports.export import RUNTIMES, Export
+from headcount.exports.export import RUNTIMES, Export, fits
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import GraphModel
 from headcount.exports.load_export import load_export
@@ -100,6 +101,59 @@ def test_writing_with_the_cache_gives_the_tokens_of_generate(
     assert greedy(model, graphs.model(out), batch) == expected.tolist()
 
 
+def decoder_of_encoders(family: str) -> Any:
+    """A decoder of a family that is mostly used for encoders."""
+    settings = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
+    ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "vocab_size": zoo.VOCABULARY}
+    config = getattr(transformers, f"{family}Config")(**settings, **ids, max_position_embeddings=66, is_decoder=True)
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(4 if weight.dim() > 1 else 1)
+    return model
+
+
+COUNT_AFTER_PADDING = ("Roberta", "XLMRoberta", "Camembert", "RobertaPreLayerNorm", "Data2VecText")
+BUILDERS = {
+    **{name: partial(decoder_of_encoders, name) for name in (*COUNT_AFTER_PADDING, "Electra")},
+    **{name: partial(zoo.build, name) for name in zoo.DECODERS},
+}
+AT_ONCE = {("onnx", "Roberta"), ("openvino", "Roberta")}  # the others with the slow tests
+
+
+@pytest.mark.parametrize(
+    ("runtime", "architecture"),
+    [
+        pytest.param(runtime, name, marks=[] if (runtime, name) in AT_ONCE else [pytest.mark.slow])
+        for runtime, name in sorted({*AT_ONCE, *(("onnx", name) for name in BUILDERS)})
+    ],
+)
+def test_a_text_has_the_logits_of_the_plain_call_alone_and_after_padding(
+    runtime: str, architecture: str, tmp_path: Path
+) -> None:
+    """RoBERTa counts positions from after its padding index."""
+    model = BUILDERS[architecture]()
+    out = place(tmp_path, runtime, model)
+    hc.export(model, runtime, out)
+    measured = load_export(out)
+    assert measured is not None
+    ids = torch.randint(3, zoo.VOCABULARY, (1, 7), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+    for padding in (0, 3):
+        padded = torch.nn.functional.pad(ids, (padding, 0), value=model.config.pad_token_id)
+        mask = torch.nn.functional.pad(torch.ones_like(ids), (padding, 0))
+        computed = measured.module()(input_ids=padded, attention_mask=mask).logits[:, padding:]
+        assert torch.allclose(computed, expected, atol=1e-4)
+
+
+def test_positions_that_the_model_does_not_use_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headcount.exports.graphs.modules.first_position", lambda _: 0)
+    with pytest.raises(VerificationError, match="computes something else than the model"):
+        hc.export(decoder_of_encoders("Roberta"), "onnx", tmp_path / "roberta.onnx")
+
+
 def test_the_cache_has_the_heads_of_each_layer(tmp_path: Path) -> None:
     model = zoo.build("llama")
     small = hc.remove(model, hc.locate(model).mask(off=["decoder.1.0", "decoder.1.1"]), verify=False)
@@ -167,3 +221,34 @@ def test_what_cannot_be_written_is_refused_before_work(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ends in \.onnx"):
         hc.export(zoo.build("bert"), "onnx", tmp_path / "bert")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("QuestionAnswering", "returns start_logits, end_logits"),
+        ("PreTraining", "returns prediction_logits, seq_relationship_logits"),
+        ("MultipleChoice", "takes several texts for one answer"),
+    ],
+)
+def test_a_model_without_one_main_output_is_refused_before_work(kind: str, reason: str, tmp_path: Path) -> None:
+    model = getattr(transformers, f"BertFor{kind}")(zoo.build("bert").config)
+    for runtime in ("onnx", "openvino"):
+        with pytest.raises(NotExportable, match=reason):
+            hc.export(model, runtime, tmp_path / "model")
+    assert not fits(model)["onnx"].fits
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_cannot_run_is_refused_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """headcount inspect asks about any model that can be loaded."""
+    model = zoo.build("xlm-roberta")
+    assert fits(model)["onnx"].fits
+
+    def fail(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
+        raise ValueError(f"no language for {len(input_ids)} text\n{attention_mask}")
+
+    monkeypatch.setattr(model, "forward", fail)
+    fit = fits(model)["onnx"]
+    assert not fit.fits
+    assert "cannot run on a text alone (no language for 1 text)." in " ".join(fit.words)

@@ -82,13 +82,20 @@ def _written(model: PreTrainedModel, runtime: GraphModel, batch: Batch) -> list[
 
 
 def _logits(model: PreTrainedModel, text: Batch, ids: Tensor, mask: Tensor) -> Tensor:
+    """Return the logits of all tokens. Without padding the model counts positions itself, as in training."""
     with evaluating(model):
         if is_pair(model):
             result = model(**text, decoder_input_ids=ids, use_cache=False)
         else:
-            position_inputs = positions(model, mask, ids.shape[1])
+            position_inputs = positions(model, mask, ids.shape[1]) if _has_padding(model, ids, mask) else {}
             result = model(input_ids=ids, attention_mask=mask, use_cache=False, **position_inputs)
     return result.logits.float()
+
+
+def _has_padding(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> bool:
+    """Whether there is padding: by the mask, or by the token, which RoBERTa goes by and a model may generate."""
+    filler = getattr(model.config, "pad_token_id", None)
+    return not bool(mask.all()) or (filler is not None and bool((ids == filler).any()))
 
 
 def check_batches(subject: ExportedModel) -> Sequence[Batch]:

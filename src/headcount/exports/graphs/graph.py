@@ -28,6 +28,7 @@ from headcount.sites.running import evaluating
 Batch = dict[str, Tensor]
 Axes = Mapping[int, str]  # dynamic axis -> name of its size
 _LARGEST = 2_000_000_000  # maximum size in bytes of a protocol buffers file
+_OUTPUTS = ("logits", "last_hidden_state")  # main outputs, in order of preference
 _LENGTH, _PAST, _TARGET = 7, 4, 5  # tokens of the traced example
 _OPSET = 18
 
@@ -64,6 +65,22 @@ def obstacle(model: PreTrainedModel) -> Obstacle | None:
     size = sum(parameter.numel() * 4 for parameter in model.parameters())
     if size > _LARGEST:
         return Obstacle(f"it has {size / 1e9:.1f} GB in float32, a file holds 2", "Export to gguf or vllm")
+    return None if is_pair(model) or model.can_generate() else _reader_obstacle(model)
+
+
+def _reader_obstacle(model: PreTrainedModel) -> Obstacle | None:
+    """Return why a model without a cache does not map a text to one tensor, or None if it does."""
+    batch, name = example_batch(model, batch=1, length=2), type(model).__name__
+    if batch["input_ids"].dim() > 2:
+        return Obstacle(f"{name} takes several texts for one answer", "Only models that take one text are exported")
+    try:
+        with evaluating(model):
+            result = model(**text_inputs(model, batch))
+    except Exception as error:  # noqa: BLE001  (an unknown model may fail in any way)
+        reason = str(error).partition("\n")[0][:200]
+        return Obstacle(f"{name} cannot run on a text alone ({reason})", "Only models that take one text are exported")
+    if all(getattr(result, output, None) is None for output in _OUTPUTS):
+        return Obstacle(f"{name} returns {', '.join(result)}", f"Only models of {' or '.join(_OUTPUTS)} are exported")
     return None
 
 
@@ -179,7 +196,8 @@ def _cache_axes(past: Mapping[str, Tensor], size: str) -> dict[str, Axes]:
 def output_name(model: PreTrainedModel, text: Batch) -> str:
     """Return the name of the main output: logits if the model has them, otherwise the last hidden state."""
     with evaluating(model):
-        return "logits" if getattr(model(**text), "logits", None) is not None else "last_hidden_state"
+        result = model(**text)
+    return next(name for name in _OUTPUTS if getattr(result, name, None) is not None)
 
 
 def text_inputs(model: PreTrainedModel, batch: Mapping[str, Tensor]) -> Batch:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
 
+from headcount.sites.inputs import first_position
 from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_out
 
@@ -95,7 +96,8 @@ def positions(model: nn.Module, attention_mask: Tensor, length: int) -> dict[str
     """Return the positions of the last tokens without padding, if the model accepts position ids."""
     if "position_ids" not in inspect.signature(model.forward).parameters:
         return {}
-    return {"position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0)[:, -length:]}
+    counted_from_0 = (attention_mask.cumsum(1) - 1).clamp(min=0)[:, -length:]
+    return {"position_ids": counted_from_0 + first_position(model)}
 
 
 def cache_tensors(cache: Any) -> list[Tensor]:
