@@ -205,6 +205,22 @@ def test_bench(tuned: str, place: Path, tmp_path: Path) -> None:
     assert run("bench", tuned, "--batches", "many").exit_code == 2
 
 
+def test_bench_says_whether_heads_were_chosen_on_its_texts(tuned: str, place: Path, tmp_path: Path) -> None:
+    small = str(tmp_path / "small")
+    pruned = run(
+        "prune", tuned, *work(place), "--choose", "gradient", "--keep", "50%", "--split", "dev", "--out", small
+    )
+    assert pruned.exit_code == 0, pruned.output
+    few = [*work(place), "--batches", "1", "--lengths", "8", "--repeats", "1"]
+    done = run("bench", tuned, small, *few, "--split", "dev")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("NOT held out")
+    parts = json.loads(run("bench", tuned, small, *few, "--split", "test", "--json").stdout)["parts"]
+    assert parts["measured_on"]["held_out"] is True
+    itself = parts["quality"][tuned]
+    assert [itself[name] for name in ("difference", "difference_low", "difference_high")] == [0, 0, 0]
+
+
 def test_bench_measures_quality_only_of_models_that_read_the_data_alike(
     tuned: str, place: Path, tmp_path: Path
 ) -> None:

@@ -117,7 +117,7 @@ def _costs(costs: Costs) -> list[str]:
 def _loading(parts: Pruning) -> list[str]:
     code = ["```python", "import headcount as hc", 'model = hc.load("this-folder")', "```"]
     runtimes = (
-        "`headcount export this-folder --to gguf --out model.gguf` writes it for llama.cpp; vllm, onnx, openvino "
-        "and ctranslate2 are the other runtimes, and `headcount inspect this-folder` says which of them take it."
+        "`headcount inspect this-folder` says which runtimes take it: llama.cpp, vLLM, ONNX Runtime, OpenVINO or "
+        "CTranslate2. `headcount export this-folder --to onnx --out model.onnx` writes it for one."
     )
     return ["## Load it", *code, _LOADING.get(parts.loaded_by or "", ""), "", runtimes, ""]

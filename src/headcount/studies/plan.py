@@ -101,6 +101,11 @@ class Plan:
         return replace(self.tuning, steps=self.scratch_steps, tuner=SCRATCH, rate=None, warmup=None)
 
     @property
+    def trains(self) -> bool:
+        """Whether any way trains weights."""
+        return any(way.tuned or way.learned for way in map(Way.parse, self.ways))
+
+    @property
     def distilled(self) -> bool:
         """Whether any way has a teacher."""
         return any(Way.parse(name).distilled for name in self.ways)

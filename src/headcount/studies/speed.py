@@ -5,7 +5,7 @@ Every repeat runs all models one after the other in a new random order, so that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +22,7 @@ from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.surgery.cost import cache_bytes, cost
+from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
 from headcount.timing import TimedCall, Times, interleave
@@ -75,11 +76,13 @@ def speed(
     *,
     bench: Bench | None = None,
     task: Task | None = None,
+    chosen_on: Sequence[Examples] = (),
     progress: Progress = silent,
 ) -> Record[Speed]:
     """The first model against each of the others.
 
     task: measures the quality of every model too, exports in their runtimes.
+    chosen_on: what heads of any of the models were chosen on, as far as it is known.
 
     Rows have the examples read per second (one forward pass, or the time to the first token), the tokens written per
     second, and the ratio to the first model with its interval.
@@ -107,6 +110,7 @@ def speed(
         threads=torch.get_num_threads(),
         device=reference.device,
         quality=quality,
+        measured_on=measured_on(chosen_on, task) if task and chosen_on else None,
     )
     arguments = {"written": bench.written, "repeats": bench.repeats}
     data = task.fingerprint if task else ""
@@ -126,15 +130,15 @@ def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) ->
         if module is not None:
             measured[name] = task.quality(module)
         progress("measuring quality", number, len(subjects))
-    compared = {}
+    compared, first = {}, next(iter(measured.values()), None)
     for name, quality in measured.items():
-        against = quality.against(next(iter(measured.values())))
+        change = (0.0, 0.0, 0.0)  # of the first model from itself
+        if first is not None and quality is not first:
+            against = quality.against(first)
+            change = (against.difference, against.low, against.high)
+        difference, low, high = change
         compared[name] = ComparedQuality(
-            task.metric.name,
-            *quality.interval(),
-            difference=against.difference,
-            difference_low=against.low,
-            difference_high=against.high,
+            task.metric.name, *quality.interval(), difference=difference, difference_low=low, difference_high=high
         )
     return compared
 

@@ -83,10 +83,11 @@ def tradeoff(
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
     every_kind = 1 < len(kinds) == len(locate(model).kinds)
     rows = [file.point for file in files]
+    used = [data.training, data.choosing] if plan.trains else [data.choosing]
     parts = Tradeoff(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
-        measured_on=measured_on([*chosen_before, data.training, data.choosing], data.measuring),
+        measured_on=measured_on([*chosen_before, *used], data.measuring),
         whole=measured_quality(quality),
         gated=gated,
         of=dict(Counter(head.kind for head in heads)),

@@ -47,6 +47,7 @@ def COMMAND(
 
     Run nothing else at the same time: other load slows all models and widens the intervals.
     """
+    from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.cli import show
     from headcount.studies.speed import Bench, speed
 
@@ -61,7 +62,8 @@ def COMMAND(
         if work is not None and task is not None:
             _check_inputs(models, task, loading, replace(work, reference=model))
     with show.Bars() as bars:
-        record = speed(models, bench=bench, task=task, progress=bars.show)
+        chosen_on = [examples for name in models for examples in read_chosen_on(name)] if task is not None else []
+        record = speed(models, bench=bench, task=task, chosen_on=chosen_on, progress=bars.show)
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
     )

@@ -44,9 +44,9 @@ def COMMAND(
     """Measure the quality of MODEL at its task on a data set, with an interval.
 
     BLEU, chrF, loss and token accuracy of translations; accuracy, F1 or Matthews correlation of a classifier;
-    perplexity, loss or accuracy of language models; the distance of embeddings from those of --against. With --task
-    lm-eval:TASK[,TASK] the lm-evaluation-harness measures, on its own data; --data is then a folder with further task
-    files.
+    perplexity or loss of language models, also accuracy of masked ones; the distance of embeddings from those of
+    --against. With --task lm-eval:TASK[,TASK] the lm-evaluation-harness measures, on its own data; --data is then a
+    folder with further task files.
     """
     from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.cli import show

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headcount.record.result import Quality, Result
+from headcount.record.result import MeasuredOn, Quality, Result
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Speed(Result):
     threads: int
     device: str
     quality: Mapping[str, ComparedQuality] = field(default_factory=dict)  # by model, if there was data
+    measured_on: MeasuredOn | None = None  # of quality; None if no model says what its heads were chosen on
 
     @property
     def others(self) -> list[Timing]:
