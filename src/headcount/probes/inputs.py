@@ -42,10 +42,11 @@ class Inputs:
     def enter(self, part: nn.Module, arguments: Mapping[str, Any]) -> None:
         """Note the arguments of a part of the model that begins to run."""
         self.leave(part)
-        given, cache = _tensors(arguments), arguments.get("past_key_values")
+        given: dict[str, Any] = _tensors(arguments)
+        cache: Any = arguments.get("past_key_values")
         if self._open:  # the model makes the input of its decoder of what it was given itself
             given = {name: value for name, value in given.items() if not name.startswith(_PREFIX_OF_TARGET)}
-        if hasattr(cache, "get_seq_length"):
+        if cache is not None and hasattr(cache, "get_seq_length"):
             given[CACHED] = int(cache.get_seq_length())
         self._open.append((part, _merged(self.now, given)))
 
@@ -68,8 +69,10 @@ def inputs_of(model: nn.Module) -> Iterator[Inputs]:
 
 
 def _parts(model: nn.Module) -> Iterator[nn.Module]:
-    """The models within a model that read texts or sounds. Not the decoder of an encoder-decoder: its text is the
-    target, which its model names otherwise."""
+    """The models within a model that read texts or sounds.
+
+    Not the decoder of an encoder-decoder: it calls the target input_ids, which are the source elsewhere.
+    """
     outer: Any = configured_module(model)
     decoder = outer.get_decoder() if is_encoder_decoder(model) and hasattr(outer, "get_decoder") else None
     left_out = set() if decoder is None or decoder is outer else set(decoder.modules())

@@ -16,7 +16,6 @@ from headcount.hooks import config_of, configured_module, original_module
 from headcount.sites.sides import of_target, of_text
 from headcount.sites.site import Site
 
-
 CACHED = "cached"  # number of tokens that the model keeps of earlier runs: a mask names them before those of this run
 
 

@@ -54,14 +54,10 @@ class _Way:
 
 @dataclass(frozen=True)
 class _Context:
-    """The outputs of the heads of a site in one run, and which of its positions are not padding."""
+    """The outputs of the heads of a site in one run, at positions that are not padding."""
 
-    context_BTA: Tensor
-    real_BT: Tensor  # bool
-
-    @property
-    def rows_NA(self) -> Tensor:
-        return self.context_BTA[self.real_BT]
+    rows_NA: Tensor
+    real_BT: Tensor  # bool: the positions of the rows
 
 
 class Ascent:
@@ -221,7 +217,8 @@ class Ascent:
 
     def _context(self, site: Site, context_BTA: Tensor, inputs: Inputs) -> _Context:
         heads_BTHD = context_BTA.unflatten(-1, (site.num_heads, site.head_dim))
-        return _Context(context_BTA, real_tokens(self._model, site, heads_BTHD, inputs.now).bool())
+        real_BT = real_tokens(self._model, site, heads_BTHD, inputs.now).bool()
+        return _Context(context_BTA[real_BT], real_BT)
 
 
 def _chain(layer: str) -> str:

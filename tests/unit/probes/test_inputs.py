@@ -126,7 +126,7 @@ def test_each_run_has_its_own_padding(masked: bool) -> None:
         other = batch["other_attention_mask"] if masked else None
         return _by_name(model, batch) + _nll(model, batch["other_input_ids"], other, batch["labels"])
 
-    model, contexts = _bert(), []
+    model = _bert()
     with hc.tapped(model, "outputs") as taps, torch.no_grad():
         pair(model, batch)
         contexts = taps.calls("encoder.1")
@@ -186,7 +186,8 @@ def test_steps_of_generation_have_the_present_tokens() -> None:
     model = zoo.build("llama")
     site = hc.locate(model)["decoder.0"]
     ids, mask = IDS.flip(1), MASK.flip(1)  # padding on the left
-    queries, real = [], []
+    queries: list[tuple[Tensor, Tensor]] = []
+    real: list[Tensor] = []
 
     def see(site_: Any, values: dict[str, Tensor]) -> None:
         if site_.key == site.key:
