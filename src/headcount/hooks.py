@@ -75,11 +75,19 @@ class Hooks:
     def see_arguments(self, module: nn.Module, function: Callable[[Mapping[str, Any]], None]) -> None:
         """Attach a function that reads the arguments of each call by name, positional ones too."""
         signature = inspect.signature(module.forward)
+        further = [name for name, each in signature.parameters.items() if each.kind is each.VAR_KEYWORD]
 
         def hook(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-            function(signature.bind_partial(*positional, **named).arguments)
+            arguments = signature.bind_partial(*positional, **named).arguments
+            for name in further:
+                arguments.update(arguments.pop(name, {}))
+            function(arguments)
 
         self._before(module, hook, with_kwargs=True)
+
+    def see_end(self, module: nn.Module, function: Callable[[], None]) -> None:
+        """Attach a function that is called after the module has run, not if it raised."""
+        self.change_output(module, lambda _: function())
 
     def set_argument(self, module: nn.Module, name: str, value: object) -> None:
         """Set an argument of every call of the module, whether the caller passes it by position or by name."""

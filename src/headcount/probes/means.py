@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError, check_type
+from headcount.probes.inputs import inputs_of
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
 from headcount.sites.running import evaluating
@@ -34,16 +35,16 @@ def mean_outputs(
     check_type("batches", batches, Iterable, "a list of batches, such as task.batches()")
     sums: dict[tuple[str, int], Tensor] = {}
     tokens: dict[tuple[str, int], float] = {}
-    batch: Mapping[str, Any] = {}
 
     def add(site: Site, context_BTHD: Tensor) -> None:
-        real_BT = real_tokens(model, site, context_BTHD, batch)
+        real_BT = real_tokens(model, site, context_BTHD, inputs.now)
         total_HD = (context_BTHD.double() * real_BT[..., None, None]).flatten(0, -3).sum(0)
         sums[site.key] = sums.get(site.key, torch.zeros_like(total_HD)) + total_HD
         tokens[site.key] = tokens.get(site.key, 0.0) + float(real_BT.sum())
 
-    with evaluating(model), tapped(model, "outputs", sink=add):
+    with evaluating(model), inputs_of(model) as inputs, tapped(model, "outputs", sink=add):
         for batch in batches:
+            inputs.begin(batch)
             if run is None:
                 model(**batch)
             else:

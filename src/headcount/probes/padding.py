@@ -1,4 +1,4 @@
-"""Padding: which positions of a site hold real tokens, according to the batch.
+"""Padding: which positions of a site hold real tokens, according to the inputs of the model.
 
 Shapes: B rows of the model (examples, or their choices), T positions, Q queries, K keys.
 """
@@ -16,10 +16,16 @@ from headcount.hooks import config_of, configured_module, original_module
 from headcount.sites.sides import of_target, of_text
 from headcount.sites.site import Site
 
+CACHED = "cached"  # number of tokens that the model keeps of earlier runs: a mask names them before those of this run
 
-def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """[B, T]: 1 for tokens, 0 for padding. For the decoder of an encoder-decoder, target tokens."""
-    real_BT = placed(model, query_mask(model, site, batch), context_BTHD.shape[:-2])
+
+def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, inputs: Mapping[str, Any]) -> Tensor:
+    """[B, T]: 1 for tokens, 0 for padding. For the decoder of an encoder-decoder, target tokens.
+
+    inputs: what the model was given in this run, see `inputs_of`.
+    """
+    mask_BT = query_mask(model, site, inputs)
+    real_BT = placed(model, mask_BT, context_BTHD.shape[:-2], cached=inputs.get(CACHED, 0))
     return real_BT.to(context_BTHD.device, torch.float64)
 
 
@@ -75,10 +81,15 @@ def before_padding(ids_BT: Tensor | None, config: object) -> Tensor | None:
     return real_BT.flip(1).cummax(1).values.flip(1)  # a pad token before a real one is a token
 
 
-def placed(model: nn.Module, mask_BT: Tensor | None, shape: Sequence[int]) -> Tensor:
-    """[B, T] bool: a mask at the positions of a site of this shape. Warns if it has padding that cannot be placed."""
+def placed(model: nn.Module, mask_BT: Tensor | None, shape: Sequence[int], *, cached: int = 0) -> Tensor:
+    """[B, T] bool: a mask at the positions of a site of this shape. Warns if it has padding that cannot be placed.
+
+    cached: number of tokens of earlier runs, which have no queries in this one.
+    """
     if mask_BT is not None and mask_BT.shape == tuple(shape):
         return mask_BT
+    if mask_BT is not None and cached and len(shape) == 2 and mask_BT.shape == (shape[0], cached + shape[1]):
+        return mask_BT[:, cached:]
     device = torch.device("cpu") if mask_BT is None else mask_BT.device
     everywhere = torch.ones(tuple(shape), dtype=torch.bool, device=device)
     if mask_BT is None or bool(mask_BT.all()):  # images, or nothing is padded

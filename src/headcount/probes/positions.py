@@ -1,4 +1,4 @@
-"""Positions: the tokens at the queries and keys of a site, according to the batch.
+"""Positions: the tokens at the queries and keys of a site, according to the inputs of the model.
 
 Shapes: B rows of the model, T positions (Q queries, K keys).
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,15 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from headcount.corpora.special_tokens import special_tokens
 from headcount.hooks import config_of
-from headcount.probes.padding import placed, source_mask, states_mask, target_labels, target_mask, virtual_tokens
+from headcount.probes.padding import (
+    CACHED,
+    placed,
+    source_mask,
+    states_mask,
+    target_labels,
+    target_mask,
+    virtual_tokens,
+)
 from headcount.sites.sides import of_target, of_text
 from headcount.sites.site import Site
 
@@ -57,27 +66,30 @@ def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = No
 
 
 def sides(
-    model: nn.Module, site: Site, batch: Mapping[str, Tensor], shape: torch.Size, specials: Collection[int]
+    model: nn.Module, site: Site, inputs: Mapping[str, Any], shape: torch.Size, specials: Collection[int]
 ) -> tuple[Positions, Positions]:
     """Queries and keys of a site whose attention has the shape [B, H, Q, K].
 
+    inputs: what the model was given in this run, see `inputs_of`.
     In cross-attention a query is a decoding step and is identified by the token that it generates.
     """
     rows, _, query_count, looked_at = shape
-    queries, keys = _texts(model, site, batch)
-    return queries.at(model, rows, query_count, specials), keys.at(model, rows, looked_at, specials)
+    queries, keys = _texts(model, site, inputs)
+    asking = queries.at(model, rows, query_count, specials, cached=inputs.get(CACHED, 0))
+    return asking, keys.at(model, rows, looked_at, specials)
 
 
 @dataclass(frozen=True)
 class _Text:
-    """What a batch says about the tokens of one side."""
+    """What the inputs say about the tokens of one side."""
 
     ids_BT: Tensor | None = None
     mask_BT: Tensor | None = None
     starts: bool = False  # the first token is the start token, whatever its id
 
-    def at(self, model: nn.Module, rows: int, length: int, specials: Collection[int]) -> Positions:
-        real_BT, ids_BT, before = placed(model, self.mask_BT, (rows, length)), self.ids_BT, virtual_tokens(model)
+    def at(self, model: nn.Module, rows: int, length: int, specials: Collection[int], *, cached: int = 0) -> Positions:
+        real_BT, ids_BT = placed(model, self.mask_BT, (rows, length), cached=cached), self.ids_BT
+        before = virtual_tokens(model)
         if ids_BT is not None and before and ids_BT.shape == (rows, length - before):
             ids_BT = nn.functional.pad(ids_BT, (before, 0), value=_NO_TOKEN)
         if ids_BT is None or ids_BT.shape != (rows, length):

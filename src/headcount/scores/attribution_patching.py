@@ -20,11 +20,10 @@ from headcount.errors import check_name
 from headcount.probes.masks import Means
 from headcount.probes.means import mean_outputs
 from headcount.progress import Progress, silent
-from headcount.scores.gradient import head_outputs, slopes_of
+from headcount.scores.gradient import SiteRun, head_outputs, slopes_of
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
-from headcount.sites.site import Site
 from headcount.tasks.batch import Batch
 from headcount.tasks.task import Task
 
@@ -61,7 +60,7 @@ def patched(model: nn.Module, task: Task, batch: Batch, means: Means | None) -> 
     By one backward pass, or by one for each example if its loss depends on the others or on several rows of the model.
     """
     nll_B, runs = head_outputs(model, task, batch)
-    outputs = [output_BTHD for _, output_BTHD in runs]
+    outputs = [run.context_BTHD for run in runs]
     if task.separate(model) and all(len(output_BTHD) == len(nll_B) for output_BTHD in outputs):
         return _rises(model, runs, slopes_of(nll_B, outputs), means, rows=len(nll_B))
     return np.concatenate([_rises(model, runs, slopes_of(nll, outputs, again=True), means) for nll in nll_B])
@@ -69,7 +68,7 @@ def patched(model: nn.Module, task: Task, batch: Batch, means: Means | None) -> 
 
 def _rises(
     model: nn.Module,
-    runs: Sequence[tuple[Site, Tensor]],
+    runs: Sequence[SiteRun],
     slopes: Sequence[Tensor],
     means: Means | None,
     *,
@@ -77,8 +76,8 @@ def _rises(
 ) -> np.ndarray:
     """[rows, H]: (replacement - output) . slope, summed over positions and runs, and over rows of the model if one."""
     rises = {site.key: np.zeros((rows, site.num_heads)) for site in locate(model) if site.num_heads}
-    for (site, output_BTHD), slope_BTHD in zip(runs, slopes, strict=True):
-        change_BTHD: Tensor = -output_BTHD.detach().double()
+    for run, slope_BTHD in zip(runs, slopes, strict=True):
+        site, change_BTHD = run.site, -run.context_BTHD.detach().double()
         if means is not None:
             change_BTHD = change_BTHD + means[site.key].to(change_BTHD)
         rise_BTH = (change_BTHD * slope_BTHD.double()).sum(-1)

@@ -9,6 +9,7 @@ Shapes: B batch, H heads of a site, Q queries, K keys.
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import ExitStack
 from operator import length_hint
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
+from headcount.probes.inputs import Inputs, inputs_of
 from headcount.probes.peaks import at_places, few_places, peaks
 from headcount.probes.positions import sides, special_ids
 from headcount.probes.taps import tapped
@@ -28,7 +30,7 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import RatioSums, Resampling, percentile_intervals
-from headcount.tasks.batch import Batch, rows_of
+from headcount.tasks.batch import rows_of
 from headcount.tasks.task import Task
 
 
@@ -54,12 +56,16 @@ def confidence(
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
     special = special_ids(model, task.tokenizer) if specials is None else set(specials)
-    sums = _Sums(model, special, Resampling(resamples, seed=seed))
-    with evaluating(model), tapped(model, "attention", sink=sums.add):
+    with ExitStack() as stack:
+        stack.enter_context(evaluating(model))
+        inputs = stack.enter_context(inputs_of(model))
+        sums = _Sums(model, inputs, special, Resampling(resamples, seed=seed))
+        stack.enter_context(tapped(model, "attention", sink=sums.add))
         batches = task.batches()
         of = length_hint(batches)
         for count, batch in enumerate(batches, start=1):
-            sums.begin(batch)
+            inputs.begin(batch)
+            sums.begin(rows_of(batch))
             task.nll(model, batch)
             sums.end()
             progress("batches", count, of)
@@ -70,26 +76,18 @@ def confidence(
 class _Sums:
     """Sums over queries: per sentence for one batch, and over all sentences, plain and resampled."""
 
-    def __init__(self, model: nn.Module, specials: Collection[int], resampling: Resampling) -> None:
-        self._model, self._specials, self._resampling = model, specials, resampling
+    def __init__(self, model: nn.Module, inputs: Inputs, specials: Collection[int], resampling: Resampling) -> None:
+        self._model, self._inputs, self._specials, self._resampling = model, inputs, specials, resampling
         self._heads = locate(model).heads
         self._place = {head: index for index, head in enumerate(self._heads)}
         self._special = np.zeros(len(self._heads))  # weights on specials
         self._ratios = RatioSums.none((len(self._heads),), (len(self._heads),))  # of weights to queries
         self._drawn = np.zeros((resampling.resamples, 2, len(self._heads)))  # weights, queries
-        self._batch: Batch = {}
         self._rows: np.ndarray = np.zeros(0)
         self._seen = 0
 
-    def begin(self, batch: Batch) -> None:
-        mask = batch.get("attention_mask")
-        if isinstance(mask, Tensor) and mask.dim() == 4 and not mask.is_floating_point():
-            raise UsageError(
-                f"Confidence uses eager attention, which adds a mask of shape {list(mask.shape)} to the scores; it is "
-                f"{mask.dtype}. Give it in floats: 0 where a query attends to a key, a large negative number elsewhere."
-            )
-        self._batch = batch
-        self._rows = np.zeros((3, rows_of(batch), len(self._heads)))
+    def begin(self, examples: int) -> None:
+        self._rows = np.zeros((3, examples, len(self._heads)))
 
     def add(self, site: Site, attention_BHQK: Tensor) -> None:
         rows, examples = len(attention_BHQK), self._rows.shape[1]
@@ -99,7 +97,9 @@ class _Sums:
                 "Confidence needs as many rows of the model for each example, and batches that name their inputs as "
                 "the model does, such as input_ids."
             )
-        queries, keys = sides(self._model, site, self._batch, attention_BHQK.shape, self._specials)
+        inputs = self._inputs.now
+        _check_mask(inputs.get("attention_mask"))
+        queries, keys = sides(self._model, site, inputs, attention_BHQK.shape, self._specials)
         asked_BQ = queries.tokens_BT.to(attention_BHQK.device)
         tokens_BK, special_BK = (side.to(attention_BHQK.device) for side in (keys.tokens_BT, keys.special_BT))
         attended = peaks(attention_BHQK, tokens_BK)
@@ -139,6 +139,14 @@ class _Sums:
         )
         confidences.left_out = grids[2]
         return confidences
+
+
+def _check_mask(mask: Tensor | None) -> None:
+    if mask is not None and mask.dim() == 4 and not mask.is_floating_point():
+        raise UsageError(
+            f"Confidence uses eager attention, which adds a mask of shape {list(mask.shape)} to the scores; it is "
+            f"{mask.dtype}. Give it in floats: 0 where a query attends to a key, a large negative number elsewhere."
+        )
 
 
 SCORE = confidence

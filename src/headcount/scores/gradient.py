@@ -7,15 +7,17 @@ Shapes: B batch, T tokens, H heads of the model, D head size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import MaskError, UsageError, check_name
+from headcount.probes.inputs import inputs_of
 from headcount.probes.masks import masked
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
@@ -24,7 +26,7 @@ from headcount.scores.one_pass import loss_task, mean_scores, moments, sums_over
 from headcount.scores.pieces import Arrays
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.tasks.batch import Batch, rows_of
 from headcount.tasks.task import Task
 
@@ -122,22 +124,37 @@ def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
     moved = {site.key: np.zeros(site.num_heads) for site in sites}
     tokens = {site.key: np.zeros(site.num_heads) for site in sites}
     nll_B, runs = head_outputs(model, task, batch)
-    slopes = slopes_of(nll_B, [context_BTHD for _, context_BTHD in runs])
-    for (site, context_BTHD), slope_BTHD in zip(runs, slopes, strict=True):
-        real_BT = real_tokens(model, site, context_BTHD, batch)
-        product_BTH = (context_BTHD.double() * slope_BTHD.double()).sum(-1).abs() * real_BT[..., None]
-        moved[site.key] += product_BTH.detach().flatten(0, -2).sum(0).cpu().numpy()
-        tokens[site.key] += float(real_BT.sum())
+    slopes = slopes_of(nll_B, [run.context_BTHD for run in runs])
+    for run, slope_BTHD in zip(runs, slopes, strict=True):
+        real_BT = real_tokens(model, run.site, run.context_BTHD, run.inputs)
+        product_BTH = (run.context_BTHD.double() * slope_BTHD.double()).sum(-1).abs() * real_BT[..., None]
+        moved[run.site.key] += product_BTH.detach().flatten(0, -2).sum(0).cpu().numpy()
+        tokens[run.site.key] += float(real_BT.sum())
     return np.concatenate(list(moved.values()))[None], np.concatenate(list(tokens.values()))
 
 
-def head_outputs(model: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, list[tuple[Site, Tensor]]]:
-    """Each example's loss; for each run of a site, its heads' outputs [B, T, H, D], which the loss comes from."""
+@dataclass(frozen=True)
+class SiteRun:
+    """One run of a site: the outputs of its heads, and what the model was given."""
+
+    site: Site
+    context_BTHD: Tensor
+    inputs: Mapping[str, Any]
+
+
+def head_outputs(model: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, list[SiteRun]]:
+    """Each example's loss; the runs of each site, whose outputs the loss comes from."""
     sites = [site for site in locate(model) if site.num_heads]
     mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # puts outputs into the graph
-    with masked(model, mask_H), tapped(model, "outputs") as taps:
+    runs: dict[SiteKey, list[SiteRun]] = {site.key: [] for site in sites}
+
+    def add(site: Site, context_BTHD: Tensor) -> None:
+        runs[site.key].append(SiteRun(site, context_BTHD, inputs.now))
+
+    with inputs_of(model) as inputs, masked(model, mask_H), tapped(model, "outputs", sink=add):
+        inputs.begin(batch)
         nll_B = task.nll(model, batch)
-    return nll_B, [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
+    return nll_B, [run for site in sites for run in runs[site.key]]
 
 
 def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor], *, again: bool = False) -> list[Tensor]:

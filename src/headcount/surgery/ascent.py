@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from headcount import processes
 from headcount.errors import UsageError
 from headcount.hooks import Hooks
+from headcount.probes.inputs import Inputs, inputs_of
 from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Projection, projected
 from headcount.probes.replay import Memory, layers_of, skipped, watched
@@ -49,6 +50,14 @@ class _Way:
     sites: list[Site]
     calls: Counter[SiteKey]
     layers: list[str]  # layers that run once, whose stored output can replace them
+
+
+@dataclass(frozen=True)
+class _Context:
+    """The outputs of the heads of a site in one run, at positions that are not padding."""
+
+    rows_NA: Tensor
+    real_BT: Tensor  # bool: the positions of the rows
 
 
 class Ascent:
@@ -104,9 +113,8 @@ class Ascent:
         for number, offset, batch in self._batches():
             contexts, ended = self._climb(number, batch, site, below)
             targets = self._aside.get((site.key, number))
-            for context_BTA, target_NO in zip(contexts, targets, strict=True):
-                real_BT = self._real(site, context_BTA, batch)
-                x_NK, out_N = context_BTA[real_BT][:, inputs], _held_out(real_BT, offset, self._every)
+            for context, target_NO in zip(contexts, targets, strict=True):
+                x_NK, out_N = context.rows_NA[:, inputs], _held_out(context.real_BT, offset, self._every)
                 fit.add(x_NK[~out_N], target_NO[~out_N])
                 held_out.add(x_NK[out_N], target_NO[out_N])
         self._settled |= ended
@@ -142,23 +150,28 @@ class Ascent:
             {key: Moments.none(weight_OK.shape[1], 0, weight_OK.device) for key, weight_OK in weights.items()}
             for _ in range(2)
         )
-        seen: dict[SiteKey, list[Tensor]] = {}
-        with evaluating(self._model), Hooks() as hooks:
+        contexts: dict[SiteKey, list[_Context]] = {}
+        outputs: dict[SiteKey, list[Tensor]] = {}
+        with evaluating(self._model), inputs_of(self._model) as inputs, Hooks() as hooks:
+
+            def see(site: Site, context_BTA: Tensor) -> None:
+                contexts.setdefault(site.key, []).append(self._context(site, context_BTA, inputs))
+
             for site in self._way.sites:
-                hooks.see_input(site.output, partial(_append, seen, site.key))
-                hooks.change_output(site.output, partial(_append, seen, site.key))
+                hooks.see_input(site.output, partial(see, site))
+                hooks.change_output(site.output, partial(_append, outputs, site.key))
             total = sum(1 for _ in self._batches())
             for count, (number, offset, batch) in enumerate(self._batches(), start=1):
-                seen.clear()
+                contexts.clear()
+                outputs.clear()
+                inputs.begin(batch)
                 seed_generators(self._model, number)
                 self._task.nll(self._model, batch)
                 for site in self._way.sites:
-                    contexts, outputs = seen[site.key][::2], seen[site.key][1::2]
-                    real = [self._real(site, context, batch) for context in contexts]
-                    rows = [output[real_BT] for output, real_BT in zip(outputs, real, strict=True)]
-                    self._aside.put((site.key, number), rows)
-                    for context, real_BT in zip(contexts, real, strict=True):
-                        rows_NA, out_N = context[real_BT].double(), _held_out(real_BT, offset, self._every)
+                    runs = zip(outputs[site.key], contexts[site.key], strict=True)
+                    self._aside.put((site.key, number), [output[context.real_BT] for output, context in runs])
+                    for context in contexts[site.key]:
+                        rows_NA, out_N = context.rows_NA.double(), _held_out(context.real_BT, offset, self._every)
                         for sums, chosen_N in ((fit, ~out_N), (held_out, out_N)):
                             sums[site.key].x_K.add_(rows_NA[chosen_N].sum(0))
                             sums[site.key].count.add_(chosen_N.sum())
@@ -169,22 +182,24 @@ class Ascent:
 
     def _climb(
         self, number: int, batch: Batch, site: Site, projections: Mapping[SiteKey, Projection]
-    ) -> tuple[list[Tensor], dict[str, None]]:
+    ) -> tuple[list[_Context], dict[str, None]]:
         """Inputs of the site's output projection, call by call, and the layers that ended before."""
-        model, memory, contexts = self._model, Memory(), []
+        model, memory = self._model, Memory()
+        contexts: list[_Context] = []
         aside = {chain: self._aside.get((chain, number)) for chain in {_chain(layer) for layer in self._settled}}
         outputs = {layer: aside[_chain(layer)] for layer in self._settled}
         climbed = [layer for layer in self._way.layers if layer not in self._settled]
 
-        def arrive(context: Tensor) -> None:
-            contexts.append(context)
+        def arrive(context_BTA: Tensor) -> None:
+            contexts.append(self._context(site, context_BTA, inputs))
             if len(contexts) == self._way.calls[site.key]:
                 raise _Arrived
 
         with (
             evaluating(model), projected(model, projections), skipped(model, outputs),
-            watched(model, climbed, memory, _chain), Hooks() as hooks, suppress(_Arrived),
+            watched(model, climbed, memory, _chain), inputs_of(model) as inputs, Hooks() as hooks, suppress(_Arrived),
         ):  # fmt: skip
+            inputs.begin(batch)
             seed_generators(model, number)
             hooks.see_input(site.output, arrive)
             self._task.nll(model, batch)
@@ -200,10 +215,10 @@ class Ascent:
                 yield number, offset, batch
             offset += _examples(batch)
 
-    def _real(self, site: Site, context_BTA: Tensor, batch: Batch) -> Tensor:
-        """[B, T]: tokens that are not padding."""
+    def _context(self, site: Site, context_BTA: Tensor, inputs: Inputs) -> _Context:
         heads_BTHD = context_BTA.unflatten(-1, (site.num_heads, site.head_dim))
-        return real_tokens(self._model, site, heads_BTHD, batch).bool()
+        real_BT = real_tokens(self._model, site, heads_BTHD, inputs.now).bool()
+        return _Context(context_BTA[real_BT], real_BT)
 
 
 def _chain(layer: str) -> str:
