@@ -24,15 +24,15 @@ def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, inputs: Mapp
 
     inputs: what the model was given in this run, see `inputs_of`.
     """
-    mask_BT = query_mask(model, site, inputs)
-    real_BT = placed(model, mask_BT, context_BTHD.shape[:-2], cached=inputs.get(CACHED, 0))
+    shape = context_BTHD.shape[:-2]
+    real_BT = placed(model, query_mask(model, site, inputs, shape), shape, cached=inputs.get(CACHED, 0))
     return real_BT.to(context_BTHD.device, torch.float64)
 
 
-def query_mask(model: nn.Module, site: Site, batch: Mapping[str, Tensor]) -> Tensor | None:
-    """[B, T] bool: which queries of a site are not padding; None if the batch does not say."""
+def query_mask(model: nn.Module, site: Site, batch: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor | None:
+    """[B, T] bool: which queries of a site of this shape are not padding; None if the batch does not say."""
     if of_target(model, site):
-        return target_mask(model, batch)
+        return target_mask(model, batch, shape)
     return source_mask(batch) if of_text(site) else None
 
 
@@ -46,26 +46,33 @@ def states_mask(batch: Mapping[str, Tensor]) -> Tensor | None:
     return _by_row(batch.get("encoder_attention_mask"), None)
 
 
-def target_mask(model: nn.Module, batch: Mapping[str, Tensor]) -> Tensor | None:
-    """[B, T] bool: which tokens that a decoder reads are not padding; None if the batch does not say.
+def target_mask(model: nn.Module, batch: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor | None:
+    """[B, T] bool: which tokens that a decoder of this shape reads are not padding; None if the batch does not say.
 
-    Without a target the decoder reads the source, as in BART's classifiers.
+    A prompt is read, although its labels are -100 too. Without a target the decoder reads the source, as in BART's
+    classifiers.
     """
     if batch.get("decoder_attention_mask") is not None:
         return _by_row(batch["decoder_attention_mask"], batch.get("decoder_input_ids"))
-    labels_BT = target_labels(batch)
+    labels_BT = target_labels(model, batch, shape)
     if labels_BT is not None:
-        return labels_BT != -100
+        return _but_end(labels_BT != -100)
     if batch.get("decoder_input_ids") is not None:
         return before_padding(batch["decoder_input_ids"], config_of(model))
     given_BT = source_mask(batch)
     return before_padding(batch.get("input_ids"), config_of(model)) if given_BT is None else given_BT
 
 
-def target_labels(batch: Mapping[str, Tensor]) -> Tensor | None:
-    """[B, T]: the labels of a batch if they are the tokens of a target, not classes."""
+def target_labels(model: nn.Module, batch: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor | None:
+    """[B, T]: the labels of a batch if they are the tokens of a target, not classes [B, 1] or [B, classes].
+
+    Tokens are as many as the positions of the decoder, or have padding, whose place is then not known.
+    """
     labels = batch.get("labels")
-    return labels if labels is not None and labels.dim() == 2 and not labels.is_floating_point() else None
+    if labels is None or labels.dim() != 2 or labels.is_floating_point():
+        return None
+    fits = labels.shape in (tuple(shape), (*shape[:-1], shape[-1] - virtual_tokens(model)))
+    return labels if fits or bool((labels == -100).any()) else None
 
 
 def before_padding(ids_BT: Tensor | None, config: object) -> Tensor | None:
@@ -78,7 +85,12 @@ def before_padding(ids_BT: Tensor | None, config: object) -> Tensor | None:
         return None
     real_BT = ids_BT != pad
     real_BT[:, :1] = True
-    return real_BT.flip(1).cummax(1).values.flip(1)  # a pad token before a real one is a token
+    return _but_end(real_BT)  # a pad token before a real one is a token
+
+
+def _but_end(real_BT: Tensor) -> Tensor:
+    """[B, T] bool: all up to the last that is real."""
+    return real_BT.flip(1).cummax(1).values.flip(1)
 
 
 def placed(model: nn.Module, mask_BT: Tensor | None, shape: Sequence[int], *, cached: int = 0) -> Tensor:

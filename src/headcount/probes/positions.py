@@ -74,7 +74,7 @@ def sides(
     In cross-attention a query is a decoding step and is identified by the token that it generates.
     """
     rows, _, query_count, looked_at = shape
-    queries, keys = _texts(model, site, inputs)
+    queries, keys = _texts(model, site, inputs, (rows, query_count))
     asking = queries.at(model, rows, query_count, specials, cached=inputs.get(CACHED, 0))
     return asking, keys.at(model, rows, looked_at, specials)
 
@@ -100,12 +100,12 @@ class _Text:
         return positions
 
 
-def _texts(model: nn.Module, site: Site, batch: Mapping[str, Tensor]) -> tuple[_Text, _Text]:
-    """The queries and the keys of a site."""
+def _texts(model: nn.Module, site: Site, batch: Mapping[str, Tensor], shape: tuple[int, int]) -> tuple[_Text, _Text]:
+    """The queries and the keys of a site whose queries have the shape [B, Q]."""
     ids = batch.get("input_ids")
     source = _Text(None if ids is None else ids.flatten(0, -2), source_mask(batch))
     if of_target(model, site):
-        read, written = _target(model, batch, source.ids_BT)
+        read, written = _target(model, batch, source.ids_BT, shape)
         return (read, read) if site.kind == "decoder" else (written, source)
     if not of_text(site):
         return _Text(), _Text()
@@ -114,15 +114,20 @@ def _texts(model: nn.Module, site: Site, batch: Mapping[str, Tensor]) -> tuple[_
     return source, source
 
 
-def _target(model: nn.Module, batch: Mapping[str, Tensor], source_BT: Tensor | None) -> tuple[_Text, _Text]:
+def _target(
+    model: nn.Module, batch: Mapping[str, Tensor], source_BT: Tensor | None, shape: tuple[int, int]
+) -> tuple[_Text, _Text]:
     """Input of a decoder, and its output at each position. Without a target it reads the source."""
-    config, real_BT = config_of(model), target_mask(model, batch)
-    labels_BT, read_BT = target_labels(batch), batch.get("decoder_input_ids")
+    config, real_BT = config_of(model), target_mask(model, batch, shape)
+    labels_BT, read_BT = target_labels(model, batch, shape), batch.get("decoder_input_ids")
     if labels_BT is not None:
+        predicted_BT = labels_BT != -100  # a prompt is read, but not written
+        if real_BT is not None and real_BT.shape == predicted_BT.shape:
+            predicted_BT = predicted_BT & real_BT
         written_BT = labels_BT.masked_fill(labels_BT == -100, getattr(config, "pad_token_id", None) or 0)
         if read_BT is None or read_BT.shape != labels_BT.shape:
             read_BT = _shifted(written_BT, config)
-        return _Text(read_BT, real_BT, starts=True), _Text(written_BT, real_BT)
+        return _Text(read_BT, real_BT, starts=True), _Text(written_BT, predicted_BT)
     if read_BT is None and source_BT is not None:
         read = _Text(_shifted(source_BT, config), real_BT, starts=True)
     else:

@@ -31,6 +31,7 @@ from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import RatioSums, Resampling, percentile_intervals
 from headcount.tasks.batch import rows_of
+from headcount.tasks.soundness import check_finite
 from headcount.tasks.task import Task
 
 
@@ -107,7 +108,9 @@ class _Sums:
         sees_BQ = asked_BQ & tokens_BK.any(-1, keepdim=True)
         columns = [self._place[head] for head in site.head_names()]
         for row, values_BHQ in enumerate((attended.weight_BHQ, special_BHQ, torch.ones_like(special_BHQ))):
-            self._rows[row][:, columns] += self._by_example((values_BHQ.double() * sees_BQ[:, None]).sum(-1))
+            sums_BH = (values_BHQ.double() * sees_BQ[:, None]).sum(-1)
+            check_finite(self._model, sums_BH, f"attention weights at {site.name}")
+            self._rows[row][:, columns] += self._by_example(sums_BH)
 
     def _by_example(self, sums_BH: Tensor) -> np.ndarray:
         """[examples, H]: the sums of each example over its rows, such as the choices of multiple choice."""

@@ -114,7 +114,7 @@ class Ascent:
             contexts, ended = self._climb(number, batch, site, below)
             targets = self._aside.get((site.key, number))
             for context, target_NO in zip(contexts, targets, strict=True):
-                x_NK, out_N = context.rows_NA[:, inputs], _held_out(context.real_BT, offset, self._every)
+                x_NK, out_N = context.rows_NA[:, inputs], self._held_out(context.real_BT, offset, batch)
                 fit.add(x_NK[~out_N], target_NO[~out_N])
                 held_out.add(x_NK[out_N], target_NO[out_N])
         self._settled |= ended
@@ -171,7 +171,7 @@ class Ascent:
                     runs = zip(outputs[site.key], contexts[site.key], strict=True)
                     self._aside.put((site.key, number), [output[context.real_BT] for output, context in runs])
                     for context in contexts[site.key]:
-                        rows_NA, out_N = context.rows_NA.double(), _held_out(context.real_BT, offset, self._every)
+                        rows_NA, out_N = context.rows_NA.double(), self._held_out(context.real_BT, offset, batch)
                         for sums, chosen_N in ((fit, ~out_N), (held_out, out_N)):
                             sums[site.key].x_K.add_(rows_NA[chosen_N].sum(0))
                             sums[site.key].count.add_(chosen_N.sum())
@@ -220,6 +220,12 @@ class Ascent:
         real_BT = real_tokens(self._model, site, heads_BTHD, inputs.now).bool()
         return _Context(context_BTA[real_BT], real_BT)
 
+    def _held_out(self, real_BT: Tensor, offset: int, batch: Batch) -> Tensor:
+        """[N]: whether a row belongs to a held-out example, which of multiple choice has several rows of B."""
+        example_B = torch.arange(len(real_BT), device=real_BT.device) * _examples(batch) // len(real_BT)
+        out_B = (offset + example_B) % self._every == self._every - 1
+        return out_B.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
+
 
 def _chain(layer: str) -> str:
     """The list of layers that contains a layer; each takes the output of the one before."""
@@ -246,12 +252,6 @@ def _held_out_every(task: Task) -> int:
         if examples >= HELD_OUT:
             return HELD_OUT
     return examples
-
-
-def _held_out(real_BT: Tensor, offset: int, every: int) -> Tensor:
-    """[N]: whether a row belongs to a held-out example, one of `every`."""
-    examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % every == every - 1
-    return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
 
 
 def _append(table: dict[SiteKey, list[Tensor]], key: SiteKey, value: Tensor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Number
 from operator import length_hint
 from typing import Any
 
@@ -68,6 +69,15 @@ def holds_arrays(item: object) -> bool:
     return isinstance(item, Tensor | np.ndarray) or (isinstance(item, list | tuple) and any(map(holds_arrays, item)))
 
 
+def has_content(item: object) -> bool:
+    """Whether two items can be compared by their hashes: arrays, texts, numbers, and lists and mappings of them."""
+    if isinstance(item, Mapping):
+        return all(isinstance(key, str) for key in item) and all(map(has_content, item.values()))
+    if isinstance(item, list | tuple):
+        return all(map(has_content, item))
+    return item is None or isinstance(item, Tensor | np.ndarray | np.generic | str | bytes | Number)
+
+
 def named_tensors(batch: Any) -> dict[str, Tensor]:
     """The tensors of a batch by name, or by index in a list."""
     items = batch.items() if isinstance(batch, Mapping) else enumerate(batch) if isinstance(batch, list | tuple) else ()
@@ -92,6 +102,11 @@ def rows_of(batch: Batch) -> int:
 def has_rows(batch: Batch) -> bool:
     """Whether a batch has a tensor with rows. One of texts that the loss tokenises has none."""
     return any(value.dim() for value in named_tensors(batch).values())
+
+
+def most_rows(batch: Batch) -> int:
+    """Rows of the longest tensor of a batch: of images if they are more than the texts they are compared with."""
+    return max(len(value) for value in named_tensors(batch).values() if value.dim())
 
 
 def by_example(batch: Batch) -> list[str]:

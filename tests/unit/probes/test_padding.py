@@ -73,9 +73,8 @@ def _agree(model: nn.Module, some: list[Any], others: list[Any], loss: Loss = _l
         np.testing.assert_allclose(*numbers, rtol=1e-3, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("family", ["bart", "t5"])
-def test_a_classifier_that_reads_its_source_twice(family: str) -> None:
-    """The decoder input is made inside the model; the labels are classes."""
+def _reads_twice(family: str) -> nn.Module:
+    """A classifier that makes its decoder input of its source."""
     if family == "bart":
         sizes = {f"{side}_{name}": size for side in ("encoder", "decoder")
                  for name, size in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 32))}  # fmt: skip
@@ -95,8 +94,56 @@ def test_a_classifier_that_reads_its_source_twice(family: str) -> None:
             decoder_start_token_id=1,
         )  # fmt: skip
         model = tf.T5ForSequenceClassification(config)
+    return _scaled(model)
+
+
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_a_classifier_that_reads_its_source_twice(family: str) -> None:
+    """The decoder input is made inside the model; the labels are classes."""
     batch = _texts()
-    _agree(_scaled(model), [batch], _alone(batch))
+    _agree(_reads_twice(family), [batch], _alone(batch))
+
+
+CLASSES = {
+    "a column": torch.tensor([[0], [1], [2]]),
+    "several classes": torch.tensor([[0, 1, 1], [1, 0, 0], [0, 0, 1]]),
+}
+
+
+@pytest.mark.parametrize("form", CLASSES)
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_classes_in_columns_are_no_target_tokens(family: str, form: str) -> None:
+    def loss(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
+        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+        return logits.gather(1, batch["classes"][:, None])[:, 0].square()
+
+    batch = _texts()
+    batch["classes"] = batch.pop("labels")
+    _agree(_reads_twice(family), [batch | {"labels": CLASSES[form]}], [batch], loss)
+
+
+def test_a_prompt_that_is_not_predicted_is_read() -> None:
+    """Its labels are -100, as those of padding; what stands before a token that is predicted is no padding."""
+    config = tf.T5Config(
+        vocab_size=50, d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4, **_IDS, decoder_start_token_id=1
+    )
+    model, batch = _scaled(tf.T5ForConditionalGeneration(config)), _texts()
+    target, real = batch["input_ids"], batch["attention_mask"].bool()
+    labels = target.masked_fill(~real, -100)
+    prompted = labels.masked_fill(torch.arange(11) < 3, -100)
+    read = torch.cat([torch.ones(3, 1, dtype=torch.long), target[:, :-1]], dim=1)
+
+    def loss(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
+        logits = model(**{name: batch[name] for name in (*_TEXT, "decoder_input_ids")}).logits
+        return nn.functional.cross_entropy(logits.transpose(1, 2), prompted[: len(logits)], reduction="none").sum(1)
+
+    given, predicted = ({**batch, "decoder_input_ids": read, "labels": ids} for ids in (prompted, labels))
+    _agree(model, [given], [predicted], loss, confidence=False)
+    found, expected = (hc.score("confidence", model, hc.task.of([one], nll=loss)) for one in (given, predicted))
+    for head in (head for head in expected if head.kind == "decoder"):
+        assert found[head] == pytest.approx(expected[head], rel=1e-4)
+    crossing = [head for head in expected if head.kind == "cross"]  # its queries are the tokens that are predicted
+    assert any(found[head] != pytest.approx(expected[head], rel=1e-4) for head in crossing)
 
 
 def test_multiple_choice() -> None:

@@ -231,7 +231,7 @@ def test_layers_below_a_head_are_skipped_where_that_changes_nothing(architecture
     assert len(runs) == 1, "the whole model"
     ids = torch.randint(3, 90, (2, 5), generator=torch.Generator().manual_seed(0))
     measure(model, hc.task.of([{"input_ids": ids}], nll=lambda m, batch: m(**batch).logits[:, 0, 0]), heads)
-    assert len(runs) == 5, "once, twice for separate examples, and once before a replay of it is compared"
+    assert len(runs) == 6, "once, three times for separate examples, and once before a replay of it is compared"
 
 
 def test_a_dead_head_loses_nothing_and_a_crucial_one_is_found(bert: nn.Module) -> None:

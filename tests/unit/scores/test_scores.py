@@ -303,3 +303,16 @@ def test_empty_texts_are_no_sentences_of_confidence() -> None:
     for ends in ((plain.low, padded.low), (plain.high, padded.high)):
         np.testing.assert_allclose(*(end.numbers() for end in ends), rtol=1e-5)
     assert np.isnan(found(4, 40).low.numbers()).all()
+
+
+def test_confidence_that_is_not_a_number_is_refused() -> None:
+    """Eager attention of Llama takes its softmax in float32, where the mask of float64 is infinite."""
+    llama = zoo.build("llama").double()
+    ids = torch.arange(5, 21).reshape(2, 8)
+    mask = torch.ones_like(ids)
+    mask[1, :3] = 0
+    batches = [{"input_ids": ids, "attention_mask": mask}]
+    task = hc.task.of(batches, nll=lambda model, batch: model(**batch).logits[:, -1].square().mean(1))
+    with pytest.raises(ModelError, match=r"attention weights at decoder\.0 that are NaN or infinite.*float32"):
+        hc.score("confidence", llama, task)
+    assert np.isfinite(hc.score("confidence", llama.float(), task).numbers()).all()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as tf
 from torch import Tensor, nn
 
 import headcount as hc
@@ -357,6 +358,30 @@ def test_what_a_single_example_explains_is_not_known(bert: nn.Module, how: str) 
     assert np.isnan(fit.explained)
     assert np.isnan(fit.before)
     assert encode(fitted.to_result())["sites"]["encoder.0"]["explained"] is None
+
+
+def test_which_choices_are_held_out_does_not_depend_on_the_batch_size() -> None:
+    """Multiple choice has a row of the model for each choice; examples are held out, with all of their choices."""
+    torch.manual_seed(0)
+    config = tf.BertConfig(
+        vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=4, intermediate_size=16,
+        initializer_range=0.4,
+    )  # fmt: skip
+    model = tf.BertForMultipleChoice(config).eval()
+    ids, labels = torch.randint(5, 60, (12, 3, 8)), torch.arange(12) % 3
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        return nn.functional.cross_entropy(
+            model(input_ids=batch["input_ids"]).logits, batch["labels"], reduction="none"
+        )
+
+    fits = []
+    for size in (1, 2, 12):
+        parts = zip(ids.split(size), labels.split(size), strict=True)
+        task = hc.task.of([{"input_ids": part, "labels": label} for part, label in parts], nll=nll)
+        (fit,) = hc.compensate(model, hc.locate(model).mask(off=["encoder.0.1"]), task).fits.values()
+        fits.append((fit.before, fit.explained))
+    np.testing.assert_allclose(fits[1:], fits[:1] * 2, rtol=1e-4)
 
 
 def test_a_bias_is_judged_by_the_mean_of_the_other_rows(bert: nn.Module) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import transformers as tf
 from torch import Tensor, nn
 
 import headcount as hc
+import zoo
 from headcount.errors import UsageError
 from headcount.scores.pieces import summed
 from headcount.tasks.batch import Batches, fingerprint, repeated, rows_of
@@ -154,6 +156,80 @@ def test_one_loss_for_each_pair_of_rows(bert: nn.Module, score: str, layout: str
     np.testing.assert_allclose(found.numbers(), expected.numbers(), rtol=1e-3, atol=1e-5)
 
 
+def _ranked(score_B: Tensor, label_B: Tensor) -> Tensor:
+    sign_BB = torch.sign(label_B[:, None] - label_B)
+    return nn.functional.softplus(-sign_BB * (score_B[:, None] - score_B)).mean(1)
+
+
+def _centred(score_B: Tensor, label_B: Tensor) -> Tensor:
+    return (score_B - score_B.mean() - label_B).square()
+
+
+def _neighbours(score_B: Tensor, label_B: Tensor) -> Tensor:
+    """Each row beside the other of its pair: two losses of two rows."""
+    both_P2 = score_B.unflatten(0, (-1, 2))
+    return (both_P2 - both_P2.flip(1)).flatten().sub(label_B).square()
+
+
+@pytest.mark.parametrize(
+    ("compared", "sizes"), [(_ranked, (1, 4)), (_centred, (2, 3)), (_centred, (1, 1)), (_neighbours, (2, 4))]
+)
+def test_a_loss_that_compares_the_examples_of_a_batch(
+    bert: nn.Module, compared: Callable[[Tensor, Tensor], Tensor], sizes: tuple[int, int]
+) -> None:
+    """A mean over the batch is the same of the same examples twice, but not of copies with other heads."""
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        return compared(10 * model(input_ids=batch["input_ids"]).logits[:, 0], batch["labels"])
+
+    random = torch.Generator().manual_seed(0)
+    batches = [
+        {"input_ids": torch.randint(4, 60, (size, 7), generator=random), "labels": torch.arange(size) / 2}
+        for size in sizes
+    ]
+    task = hc.task.of(batches, nll=nll)
+    assert not task.separate(bert)
+    found, expected = (hc.score("ablation", bert, task, fast=fast).numbers() for fast in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    change, slopes = 1e-2, []
+    for head_H in torch.eye(len(hc.locate(bert).heads)):
+        ends = []
+        for moved in (change, -change):
+            with torch.no_grad(), hc.masked(bert, 1 + moved * head_H):
+                ends.append(torch.cat([nll(bert, batch) for batch in batches]).double())
+        slopes.append(float(((ends[0] - ends[1]) / (2 * change)).abs().mean()))
+    gradient = hc.score("gradient", bert, task, normalize=False).numbers()
+    np.testing.assert_allclose(gradient, slopes, rtol=2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("rows", [3, 1])
+def test_losses_that_compare_nothing_are_separate(bert: nn.Module, rows: int) -> None:
+    task = hc.task.of([{"input_ids": IDS.repeat(2, 1)[:rows]}], nll=lambda model, batch: model(**batch).logits.sum(1))
+    assert task.separate(bert)
+
+
+@pytest.mark.parametrize("name", ["labels", "target"])
+def test_more_losses_than_texts_are_of_the_images(name: str) -> None:
+    """Zero-shot: every image is compared with the texts of the classes, whatever its class is called."""
+    model, random = zoo.build("clip"), torch.Generator().manual_seed(0)
+    size = model.config.vision_config.image_size
+    batch = {
+        "input_ids": torch.randint(5, 20, (3, 5), generator=random),
+        "pixel_values": torch.randn(7, 3, size, size, generator=random),
+        name: torch.arange(7) % 3,
+    }
+
+    def nll(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        logits = model(input_ids=batch["input_ids"], pixel_values=batch["pixel_values"]).logits_per_image
+        return nn.functional.cross_entropy(logits, batch[name], reduction="none")
+
+    task = hc.task.of([batch], nll=nll)
+    with torch.no_grad():
+        assert task.quality(model).value == pytest.approx(float(nll(model, batch).mean()), rel=1e-5)
+    for score in ("ablation", "gradient"):
+        assert np.isfinite(hc.score(score, model, task).numbers()).all()
+
+
 def test_the_losses_of_tokens_are_no_examples(bert: nn.Module) -> None:
     task = hc.task.of([{"input_ids": IDS}], nll=lambda model, batch: model(**batch).logits.sum() + torch.zeros(14))
     for measured in (task.quality, lambda model: hc.score("gradient", model, task)):
@@ -196,6 +272,40 @@ def test_a_tensor_in_a_list_of_a_batch_that_changes_is_noticed() -> None:
     list(task.batches())
     with pytest.raises(UsageError, match="Batch 0 is not the same each time"):
         list(task.batches())
+
+
+PLAIN = {
+    "texts": lambda number: [f"text {number}", "other"],
+    "texts with labels": lambda number: [("text", number), ("other", 1)],
+    "named texts": lambda number: {"texts": [{"text": f"{number}"}], "labels": [1.0]},
+    "a number": lambda number: {"texts": "text", "temperature": float(number)},
+}
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_a_loader_that_shuffles_texts_is_noticed(kind: str) -> None:
+    read = iter((1, 1, 2))
+
+    class Changing:
+        def __iter__(self) -> Any:
+            return iter([PLAIN[kind](next(read))])
+
+    task = hc.task.of(Changing(), nll=lambda _, __: torch.zeros(1))
+    list(task.batches())
+    list(task.batches())
+    with pytest.raises(UsageError, match="Batch 0 is not the same each time"):
+        list(task.batches())
+
+
+def test_objects_of_a_batch_are_not_compared() -> None:
+    """They have no content that is known: the same graph may be made anew each time."""
+
+    class Making:
+        def __iter__(self) -> Any:
+            return iter([{"graphs": [object(), "text"], "labels": IDS}])
+
+    task = hc.task.of(Making(), nll=lambda _, batch: batch["labels"].sum(1))
+    assert len([*task.batches(), *task.batches()]) == 2
 
 
 class Pair(NamedTuple):
