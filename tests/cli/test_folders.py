@@ -272,13 +272,26 @@ def test_an_unfinished_search_stays_beside_another_model(writer: Path, tmp_path:
     assert (tmp_path / "out.unfinished" / "record.json").is_file()
 
 
+def test_translations_of_the_user_are_refused_before_any_work(writer: Path, tmp_path: Path) -> None:
+    (tmp_path / "translations.txt").write_text("mine")
+    task = ["--task", "language-modelling", "--data", str(tmp_path / "no.txt")]
+    done = run("evaluate", str(writer), *task, "--out", str(tmp_path))
+    assert done.exit_code == 1
+    assert "translations.txt would be overwritten by the translations" in " ".join(done.output.split())
+    assert (tmp_path / "translations.txt").read_text() == "mine"
+
+
 def test_a_page_replaces_only_a_page(tmp_path: Path) -> None:
     record = subjects.evaluation().save(tmp_path / "record.json")
     before = record.read_bytes()
     refused = CliRunner().invoke(main, ["report", str(record), "--out", str(record)])
     assert refused.exit_code == 2
-    assert "is not a page and would be overwritten" in refused.output
+    assert "is not a page of headcount and would be overwritten" in refused.output
     assert record.read_bytes() == before
+    own = tmp_path / "report.html"
+    own.write_text("<!doctype html><title>Our headcount</title>")
+    assert CliRunner().invoke(main, ["report", str(record), "--out", str(own)]).exit_code == 2
+    assert own.read_text() == "<!doctype html><title>Our headcount</title>"
     for _ in range(2):
         written = CliRunner().invoke(main, ["report", str(record), "--out", str(tmp_path / "page.html")])
         assert written.exit_code == 0, written.output
