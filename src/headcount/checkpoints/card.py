@@ -97,9 +97,9 @@ def _quality(parts: Pruning) -> list[str]:
     rows = [f"| {name} | {stage.value:.4g} | {_interval(stage)} |" for name, stage in stages.items()]
     if parts.change is not None:
         rows.append(f"| change, on the same examples | {parts.change.difference:+.4g} | {_interval(parts.change)} |")
-    held_out = parts.measured_on is None or parts.measured_on.held_out is not False
-    note = [] if held_out else ["", "Measured on texts that heads were chosen on, so the quality is overestimated."]
     metric = next(iter(stages.values())).metric
+    caveat = parts.measured_on.caveat if parts.measured_on else ""
+    note = ["", f"The table shows the {metric}{caveat}."] if caveat else []
     return ["## Quality", f"| | {metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
 
 
