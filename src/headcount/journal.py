@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import filecmp
 import glob
+import itertools
 import json
 import math
 import os
@@ -143,7 +145,8 @@ def _refuse_constant(name: str) -> None:
 def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = None) -> Iterator[Path]:
     """Fill a temporary folder. On success it replaces `path`; on failure nothing changes.
 
-    Files of an older folder at `path` that the new one lacks are kept if `carry_over` accepts them.
+    Files of an older folder at `path` are kept if `carry_over` accepts them; if the new folder has another file of the
+    same name, as NAME.old.
     """
     target = Path(path)
     with _scratch(target) as scratch:
@@ -152,9 +155,9 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
         yield fresh
         _permit(fresh.rglob("*"), scratch)
         kept = [old for old in contents(target) if carry_over is not None and carry_over(old)]
-        for old in kept:
-            if not (fresh / old.name).exists():
-                _copy(old, fresh / old.name)
+        for old in sorted(kept, key=lambda path: (fresh / path.name).exists()):  # those that keep their names first
+            if not _same_file(old, fresh / old.name):
+                _copy(old, _free_name(fresh / old.name))
         _put_in_place(fresh, target, scratch / _OLD)
 
 
@@ -174,6 +177,17 @@ def _copy(old: Path, new: Path) -> None:
         shutil.copytree(old, new, symlinks=True)
     else:
         shutil.copy2(old, new, follow_symlinks=False)
+
+
+def _same_file(old: Path, new: Path) -> bool:
+    return old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False)
+
+
+def _free_name(path: Path) -> Path:
+    """The path if nothing is there, else NAME.old, NAME.old2 and so on."""
+    endings = itertools.chain(["", ".old"], (f".old{number}" for number in itertools.count(2)))
+    paths = (path.with_name(f"{path.name}{ending}") for ending in endings)
+    return next(free for free in paths if not os.path.lexists(free))
 
 
 def _put_in_place(fresh: Path, target: Path, old: Path) -> None:

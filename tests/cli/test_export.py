@@ -120,6 +120,20 @@ def test_an_export_does_not_replace_a_model(models: Path, tmp_path: Path, beside
         assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
+@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model-00001-of-00002.bin"])
+def test_a_model_beside_its_export_is_not_replaced(models: Path, tmp_path: Path, weights: str) -> None:
+    out = tmp_path / "both"
+    openvino = [models / "bert", "--to", "openvino", "--no-check", "--out", out]
+    assert run(*openvino).exit_code == 0
+    (out / weights).write_bytes(b"weights that no export wrote")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    for options in (["--overwrite"], []):
+        done = run(*openvino, *options)
+        assert done.exit_code == 1
+        assert "is a model, not an export; nothing was overwritten" in done.output
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
 def test_a_file_above_the_limit_is_said_in_one_line(models: Path, tmp_path: Path) -> None:
     out = tmp_path / "half.gguf"
     with file_size_limit(30_000):

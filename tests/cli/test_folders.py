@@ -167,6 +167,54 @@ def test_results_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
     assert "would replace" not in run("score", *given, "--out", str(tmp_path)).output
 
 
+def begin(name: str, writer: Path, out: Path, patch: pytest.MonkeyPatch) -> list[str]:
+    """Interrupt a command right before its result is saved; returns its arguments."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "2"]
+    arguments = [name, str(writer), *task, "--format", "png", "--out", str(out)]
+    with patch.context() as interrupting:
+        interrupting.setattr("headcount.cli.options.Output.save", interrupted)
+        assert run(*arguments).exit_code != 0
+    return arguments
+
+
+def test_unfinished_work_of_another_command_stays(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also that of earlier versions, which has no note of its command; the command itself resumes both."""
+    ablate = begin("ablate", writer, tmp_path, monkeypatch)
+    work, note = tmp_path / "unfinished", tmp_path / "unfinished" / "study.json"
+    for other in ("score", "evaluate", "inspect"):
+        given = [part.replace("DIR", str(tmp_path)) for part in WITH_OUT[other]]
+        for noted in (True, False):
+            if noted:
+                journal.write_json(note, {"study": "ablate"})
+            else:
+                note.unlink()
+            before = set(work.rglob("*"))
+            done = run(other, *given, "--out", str(tmp_path))
+            assert done.exit_code == 1
+            assert f"is unfinished work of 'ablate', not of '{other}'" in " ".join(done.output.split())
+            assert set(work.rglob("*")) == before
+    monkeypatch.setattr("headcount.journal.Shelf.put", None)  # nothing is measured again
+    assert run(*ablate).exit_code == 0
+    assert not work.exists()
+
+
+def test_a_folder_of_the_user_is_not_taken_for_unfinished_work(tmp_path: Path) -> None:
+    own = tmp_path / "unfinished" / "chapter.md"
+    own.parent.mkdir()
+    own.write_text("mine")
+    for name in ("inspect", "score"):
+        done = run(name, *(part.replace("DIR", str(tmp_path)) for part in WITH_OUT[name]), "--out", str(tmp_path))
+        assert done.exit_code == 1
+        assert "unfinished has files that headcount did not write" in " ".join(done.output.split())
+        assert [*own.parent.iterdir()] == [own]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_greedy_search_that_is_killed_resumes_without_training(
     writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -224,13 +272,26 @@ def test_an_unfinished_search_stays_beside_another_model(writer: Path, tmp_path:
     assert (tmp_path / "out.unfinished" / "record.json").is_file()
 
 
+def test_translations_of_the_user_are_refused_before_any_work(writer: Path, tmp_path: Path) -> None:
+    (tmp_path / "translations.txt").write_text("mine")
+    task = ["--task", "language-modelling", "--data", str(tmp_path / "no.txt")]
+    done = run("evaluate", str(writer), *task, "--out", str(tmp_path))
+    assert done.exit_code == 1
+    assert "translations.txt would be overwritten by the translations" in " ".join(done.output.split())
+    assert (tmp_path / "translations.txt").read_text() == "mine"
+
+
 def test_a_page_replaces_only_a_page(tmp_path: Path) -> None:
     record = subjects.evaluation().save(tmp_path / "record.json")
     before = record.read_bytes()
     refused = CliRunner().invoke(main, ["report", str(record), "--out", str(record)])
     assert refused.exit_code == 2
-    assert "is not a page and would be overwritten" in refused.output
+    assert "is not a page of headcount and would be overwritten" in refused.output
     assert record.read_bytes() == before
+    own = tmp_path / "report.html"
+    own.write_text("<!doctype html><title>Our headcount</title>")
+    assert CliRunner().invoke(main, ["report", str(record), "--out", str(own)]).exit_code == 2
+    assert own.read_text() == "<!doctype html><title>Our headcount</title>"
     for _ in range(2):
         written = CliRunner().invoke(main, ["report", str(record), "--out", str(tmp_path / "page.html")])
         assert written.exit_code == 0, written.output

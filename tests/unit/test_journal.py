@@ -80,6 +80,18 @@ def kill_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
 
 
+def test_a_kept_file_does_not_lose_to_a_new_one_of_its_name(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    for name, text in {"notes": "mine", "notes.old": "older", "same": "same"}.items():
+        (target / name).write_text(text)
+    with journal.new_folder(target, carry_over=lambda _: True) as fresh:
+        (fresh / "notes").write_text("new")
+        (fresh / "same").write_text("same")
+    found = {path.name: path.read_text() for path in target.iterdir()}
+    assert found == {"notes": "new", "notes.old": "older", "notes.old2": "mine", "same": "same"}
+
+
 @pytest.mark.parametrize("name", ["old", "new", "gone", "lock", "page.html"])
 def test_a_file_may_have_any_name(name: str, tmp_path: Path) -> None:
     """Also one that a scratch folder uses: half a file is never taken for the old one."""

@@ -18,6 +18,7 @@ from headcount.record.result import Quality
 from headcount.record.results.prune import Costs, Pruning
 from headcount.statistics import Comparison
 
+CARD, BESIDE_README = "README.md", "MODEL_CARD.md"  # the second if the user has a README.md
 _CARRIED = ("license", "license_name", "license_link", "language", "pipeline_tag", "datasets")
 _TAGS = ["headcount", "pruned", "attention-heads"]
 _LOADING = {
@@ -27,23 +28,31 @@ _LOADING = {
 }
 
 
-def write_card(folder: Path, record: Record[Pruning], *, source: str, revision: str | None = None) -> None:
-    """Write README.md into the folder of a model that was pruned from `source`, a folder or hub id."""
+def write_card(
+    folder: Path, record: Record[Pruning], *, source: str, revision: str | None = None, name: str = CARD
+) -> None:
+    """Write the card into the folder of a model that was pruned from `source`, a folder or hub id."""
     base = _base_card(source, revision)
     settings = {name: base[name] for name in _CARRIED if base.get(name) is not None}
     hub_id = base.get("base_model") if Path(source).exists() else source  # a local path means nothing to others
     data = ModelCardData(**settings, base_model=hub_id, tags=_TAGS, library_name="transformers")
-    journal.write_text(folder / "README.md", f"---\n{data.to_yaml()}\n---\n\n{_text(record, Path(source).name)}")
+    journal.write_text(folder / name, f"---\n{data.to_yaml()}\n---\n\n{_text(record, Path(source).name)}")
 
 
 def _base_card(source: str, revision: str | None) -> dict[str, Any]:
     """The metadata of the model's card; empty if it has none."""
-    path = find_file(source, "README.md", revision)
+    path = find_file(source, CARD, revision)
     return {} if path is None else _metadata(path)
 
 
+def card_name(folder: Path) -> str:
+    """The name of the card of a model that is saved in a folder, where a README.md may be the user's."""
+    readme = folder / CARD
+    return BESIDE_README if readme.is_file() and not is_card(readme) else CARD
+
+
 def is_card(path: Path) -> bool:
-    """Whether a README.md is a card that `write_card` wrote."""
+    """Whether a file is a card that `write_card` wrote."""
     tags = _metadata(path).get("tags")
     return isinstance(tags, list) and all(tag in tags for tag in _TAGS)
 
@@ -88,9 +97,9 @@ def _quality(parts: Pruning) -> list[str]:
     rows = [f"| {name} | {stage.value:.4g} | {_interval(stage)} |" for name, stage in stages.items()]
     if parts.change is not None:
         rows.append(f"| change, on the same examples | {parts.change.difference:+.4g} | {_interval(parts.change)} |")
-    held_out = parts.measured_on is None or parts.measured_on.held_out is not False
-    note = [] if held_out else ["", "Measured on texts that heads were chosen on, so the quality is overestimated."]
     metric = next(iter(stages.values())).metric
+    caveat = parts.measured_on.caveat if parts.measured_on else ""
+    note = ["", f"The table shows the {metric}{caveat}."] if caveat else []
     return ["## Quality", f"| | {metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headcount import journal
 from headcount.checkpoints.companions import is_companion
-from headcount.checkpoints.folder import CONFIG, GENERATION, is_weight_file
+from headcount.checkpoints.folder import CONFIG, GENERATION, is_weight_file, weight_files
 from headcount.errors import RecordError
 
 FILE = "headcount-export.json"
@@ -30,12 +30,12 @@ def write_export_list(folder: Path, runtime: str) -> None:
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder is an export. A checkpoint beside an export that has no list counts as a checkpoint."""
-    if _listed(folder) is not None:
-        return True
+    """Whether a folder is an export. With weights that no export wrote, it is a model, whatever is beside them."""
+    listed, weights = _listed(folder), weight_files(folder)
+    if listed is not None:
+        return weights <= set(listed)
     marks = {name for name in _UNLISTED if (folder / name).is_file()}
-    has_weights = any(is_weight_file(path) for path in folder.iterdir())
-    return bool(marks) and (not has_weights or _WITH_WEIGHTS in marks)
+    return bool(marks) and (not weights or _WITH_WEIGHTS in marks)
 
 
 def is_exported(path: Path) -> bool:
@@ -55,4 +55,4 @@ def _listed(folder: Path) -> list[str] | None:
     except RecordError:
         return None
     names = content.get("files") if isinstance(content, dict) else None
-    return names if isinstance(names, list) else None
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None

@@ -26,6 +26,7 @@ _LONGEST_NAME = 255  # bytes of the name of a file
 _MOST_LABELS = 1_000_000  # transformers creates a name for each
 WEIGHT_PATTERNS = (WEIGHTS, INDEX, "model-?????-of-?????.safetensors")  # of `is_weight_file`, for the hub
 _WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")  # as save_pretrained names them
+_ANY_WEIGHTS = re.compile(r"model.*\.safetensors|pytorch_model.*\.bin")  # also of formats that are not read
 _COUNTS_LAYERS = re.compile(r"layers?$|hidden_groups$|inner_group_num$")
 
 
@@ -77,6 +78,11 @@ def check_weight_files(name: str) -> None:
 def is_weight_file(path: Path) -> bool:
     """Whether a file has the name of the weights of a model, or of their index."""
     return path.name == INDEX or bool(_WEIGHTS.fullmatch(path.name))
+
+
+def weight_files(folder: Path) -> set[str]:
+    """Names of the files in a folder that are weights of a model, also those that are not read."""
+    return {path.name for path in folder.iterdir() if _ANY_WEIGHTS.fullmatch(path.name)}
 
 
 def check_settings_files(name: str, files: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headcount.checkpoints.card import is_card
+from headcount.checkpoints.card import BESIDE_README, CARD, is_card
 from headcount.checkpoints.chosen_on import FILE as CHOSEN_ON
 from headcount.checkpoints.companions import is_companion
 from headcount.checkpoints.export_list import FILE as EXPORT_LIST
@@ -22,7 +22,7 @@ def outlives(old: Path, fresh: Path, *, keep_companions: bool) -> bool:
     fresh: folder of the new model. Its tokenizer replaces all companions of the old one.
     keep_companions: whether a new model without companions gets those of the old one.
     """
-    if _is_part(old) or _describes(old):
+    if _is_part(old) or describes(old):
         return False
     return not is_companion(old) or (keep_companions and not any(map(is_companion, fresh.iterdir())))
 
@@ -36,8 +36,8 @@ def _is_part(path: Path) -> bool:
     return path.with_name(EXPORT_LIST).is_file() and is_exported(path)
 
 
-def _describes(path: Path) -> bool:
+def describes(path: Path) -> bool:
     """Whether headcount wrote a file about the model in the folder."""
     if path.name == "record.json":
         return any(folder_record(str(path.parent), study) for study in _STUDIES)
-    return path.name == CHOSEN_ON or (path.name == "README.md" and is_card(path))
+    return path.name == CHOSEN_ON or (path.name in (CARD, BESIDE_README) and is_card(path))

@@ -11,6 +11,8 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
+from headcount.checkpoints.export_list import is_export
+from headcount.checkpoints.folder import CONFIG, weight_files
 from headcount.checkpoints.push import push
 from headcount.checkpoints.replaced import outlives
 from headcount.checkpoints.standalone import MODULE, PER_LAYER, write_standalone
@@ -147,15 +149,20 @@ def check_target(target: Path, overwrite: bool) -> None:
     journal.recover(target.resolve())
     if not journal.contents(target):
         return
+    if not _is_checkpoint(target):
+        raise CheckpointError(
+            f"{target} contains files that are not a checkpoint; nothing was overwritten. Give another folder."
+        )
     if not overwrite:
         raise CheckpointError(
             f"{target} is not empty; pass overwrite=True (--overwrite) to replace the checkpoint in it."
         )
-    if not (target / "config.json").is_file():
-        raise CheckpointError(
-            f"{target} contains files that are not a checkpoint; nothing was overwritten. Give another folder."
-        )
     refuse_training_run(target)
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    """Whether a folder is a model or an export: other programs have a config.json too."""
+    return (folder / CONFIG).is_file() and (bool(weight_files(folder)) or is_export(folder))
 
 
 def refuse_training_run(folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headcount.checkpoints.loading import Loading as Loading
+from headcount.cli import unfinished
 from headcount.registry import Registry
 
 if TYPE_CHECKING:
@@ -82,15 +83,16 @@ class Output:
     formats: tuple[str, ...]
     all_rows: bool  # print every row of tables of many heads
     as_json: bool
+    study: str  # name of the command
 
     @property
     def unfinished(self) -> Path | None:
         """Folder of unfinished work, from which the same command resumes."""
-        return self.out / "unfinished" if self.out else None
+        return self.out / unfinished.NAME if self.out else None
 
     def save(self, record: Record) -> list[Path]:
         """Write the record and its figures (main process only); returns the files of the figures."""
-        from headcount import journal, processes
+        from headcount import processes
         from headcount.report.figure import remove_outdated, write_all
 
         if self.out is None or self.unfinished is None or not processes.is_main():
@@ -98,7 +100,7 @@ class Output:
         remove_outdated(self.out / "figures", self.out / "record.json", record)
         record.save(self.out / "record.json")
         figures = write_all(record, self.out / "figures", self.formats)
-        journal.remove_folder(self.unfinished)
+        unfinished.remove_unfinished(self.unfinished, self.study)
         return figures
 
     def present(self, record: Record, command: str = "") -> None:
@@ -132,7 +134,7 @@ def reserved(out: Path | None, *, shared: bool = False) -> Iterator[None]:
         yield
         return
     with journal.reserved(out, shared=shared):
-        for name, wrong in (("record.json", Path.is_dir), ("figures", Path.is_file), ("unfinished", Path.is_file)):
+        for name, wrong in (("record.json", Path.is_dir), ("figures", Path.is_file), (unfinished.NAME, Path.is_file)):
             if wrong(out / name):
                 raise FolderError(
                     f"{out / name} exists and would be overwritten by the results; move it, or give another folder."
@@ -159,12 +161,26 @@ def output(function: Command, *, shared: bool = False) -> Command:
 
     @wraps(function)
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, as_json: bool, **rest: Any) -> Any:
+        study = click.get_current_context().info_name or ""
         refuse_checkpoint(out)
-        _refuse_other_results(out, click.get_current_context().info_name or "")
-        return function(output=Output(out, formats, all_rows, as_json), **rest)
+        _refuse_other_results(out, study)
+        given = Output(out, formats, all_rows, as_json, study)
+        with _resuming(given):
+            return function(output=given, **rest)
 
     saved = out_folder("Folder for record.json and figures. Default: nothing is saved.", shared=shared)
     return every_row(figure_formats(saved(as_json(command))))
+
+
+@contextlib.contextmanager
+def _resuming(output: Output) -> Iterator[None]:
+    """Hold the folder of unfinished work. Raises before any work if it has something else."""
+    if output.unfinished is None:
+        yield
+        return
+    unfinished.check_unfinished(output.unfinished, output.study)
+    with unfinished.noted(output.unfinished, output.study):
+        yield
 
 
 def refuse_checkpoint(out: Path | None) -> None:

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headcount import journal
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.checkpoints.export_list import is_export, is_exported, write_export_list
+from headcount.checkpoints.folder import weight_files
 from headcount.checkpoints.load import load
 from headcount.checkpoints.save import check_target, refuse_adapters
 from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
@@ -196,11 +197,12 @@ def refuse(subject: ExportedModel, to: str) -> None:
 def check_free(target: Path, *, overwrite: bool) -> None:
     """Raise if the target cannot be written or already exists. Cheap enough to call before a model is loaded."""
     if target.is_dir():
-        check_target(target, overwrite)
-        if journal.contents(target) and not is_export(target):
+        journal.recover(target.resolve())
+        if weight_files(target) and not is_export(target):
             raise CheckpointError(
                 f"{target} is a model, not an export; nothing was overwritten. Give another folder for the export."
             )
+        check_target(target, overwrite)
         return
     journal.check_place(target)
     journal.recover(target.resolve())  # a killed process may have left its temporary folder next to a finished file

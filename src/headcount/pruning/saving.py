@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headcount import processes
-from headcount.checkpoints.card import write_card
+from headcount.checkpoints.card import card_name, write_card
 from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.checkpoints.companions import copy_companions
-from headcount.checkpoints.save import save
+from headcount.checkpoints.replaced import describes
+from headcount.checkpoints.save import check_target, save
 from headcount.checkpoints.stock import is_stock
-from headcount.errors import VerificationError
+from headcount.errors import FolderError, VerificationError
 from headcount.record import Record
 from headcount.record.results.prune import Pruning
 from headcount.tasks.overlap import Examples
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+_RECORD = "record.json"
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,16 @@ class Saving:
     revision: str | None = None
     standalone: bool = False
     overwrite: bool = False
+
+    def check_target(self, folder: Path) -> None:
+        """Raise if `save` would refuse to write, or replace a record.json of the user. Call it before long work."""
+        check_target(folder, self.overwrite)
+        file = folder / _RECORD
+        if file.is_file() and not describes(file):
+            raise FolderError(
+                f"{file} is not the record of the model beside it, and that of the pruned model would replace it; "
+                "move it, or give another folder."
+            )
 
     def completed(self, small: PreTrainedModel, record: Record[Pruning]) -> Record[Pruning]:
         """The record with the model's source, and what loads the pruned model."""
@@ -52,8 +65,8 @@ class Saving:
         def add_files(fresh: Path) -> None:
             copy_companions(self.source, fresh, revision=self.revision)
             write_chosen_on(fresh, [*read_chosen_on(self.source), *chosen_on])
-            record.save(fresh / "record.json")
-            write_card(fresh, record, source=self.source, revision=self.revision)
+            record.save(fresh / _RECORD)
+            write_card(fresh, record, source=self.source, revision=self.revision, name=card_name(folder))
 
         if processes.is_main():
             save(

@@ -33,6 +33,16 @@ class MeasuredOn(Texts):
     held_out: bool | None  # None if unknown
 
     @property
+    def caveat(self) -> str:
+        """The end of a sentence about a quality: heads were chosen on the same texts; empty if not, or unknown."""
+        if self.held_out is not False:
+            return ""
+        if self.all_seen:
+            return ", which is optimistic: it was measured on the texts that heads were chosen on"
+        of_texts = f"heads were chosen on {self.overlap} of the {self.examples} texts that it was measured on"
+        return f", which is optimistic: {of_texts}" if self.much_seen else f"; {of_texts}"
+
+    @property
     def all_seen(self) -> bool:
         """Whether heads were chosen on every example that they are measured on."""
         return self.held_out is False and self.overlap in (None, self.examples)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headcount import journal
-from headcount.errors import HeadcountError, UnknownName, UsageError
+from headcount.errors import HeadcountError, RecordError, UnknownName, UsageError
 from headcount.record import Record
 from headcount.record.results.ledger import Ledger
 from headcount.record.results.pool import Pool
@@ -170,13 +170,22 @@ def write_together(records: Sequence[Record], folder: Path, formats: Sequence[st
 def remove_outdated(folder: Path, file: Path, record: Record) -> None:
     """Remove the figures beside the file of a record that this record replaces, unless the numbers are the same.
 
-    The new ones may have other formats, or be fewer: those that stayed would show other numbers than the record.
+    Only those that the replaced record has: others are the user's. The new ones may have other formats, or be fewer:
+    those that stayed would show other numbers than the record.
     """
     if not file.is_file() or journal.read_json(file).get("parts") == record.to_plain()["parts"]:
         return
-    for name in figures.names():
+    for name in fitting(_replaced(file) or record):
         for suffix in (*FORMATS, "csv", "txt"):
             (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+
+
+def _replaced(file: Path) -> Record | None:
+    """The record in a file; None if this version cannot read it."""
+    try:
+        return Record.load(file)
+    except RecordError:
+        return None
 
 
 def _csv(rows: Sequence[Mapping[str, object]]) -> str:

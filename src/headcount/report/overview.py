@@ -297,6 +297,11 @@ def _speed(subject: Subject) -> str:
     if not speed.smaller:
         names = short_names(speed.models)
         return f"{names[best.model]} is {at_best} as {names[speed.reference]}{best_of(len(rows))}."
+    if len({row.model for row in rows}) > 1:
+        if not best.low > 1:
+            return "None of the smaller models that were timed is faster for certain in any setting."
+        name = short_names(speed.models)[best.model]
+        return f"Of the smaller models that were timed, {name} is {at_best}{best_of(len(rows))}."
     if not best.low > 1:
         return "The smaller model that was timed is not faster for certain in any setting."
     return f"The smaller model that was timed is {at_best}{best_of(len(rows))}."

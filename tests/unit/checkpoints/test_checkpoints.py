@@ -89,6 +89,22 @@ def test_save_does_not_touch_other_folders(bert: nn.Module, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["photos"]
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_config_without_weights_is_not_a_checkpoint(bert: nn.Module, tmp_path: Path, overwrite: bool) -> None:
+    (tmp_path / "config.json").write_text('{"lr": 1}')
+    (tmp_path / "vocab.txt").write_text("mine")
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
+        hc.save(bert, tmp_path, overwrite=overwrite)
+    assert (tmp_path / "config.json").read_text() == '{"lr": 1}'
+    assert (tmp_path / "vocab.txt").is_file()
+    (tmp_path / "pytorch_model.bin").write_text("weights")
+    if overwrite:
+        hc.load(hc.save(bert, tmp_path, overwrite=True))
+    else:
+        with pytest.raises(CheckpointError, match="pass overwrite=True"):
+            hc.save(bert, tmp_path)
+
+
 @pytest.mark.parametrize("form", ["PeftModel", "its model", "add_adapter"])
 def test_a_model_with_adapters_does_not_replace_a_checkpoint(bert: Any, folder: Path, form: str) -> None:
     peft = pytest.importorskip("peft")

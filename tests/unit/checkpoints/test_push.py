@@ -71,7 +71,7 @@ def test_a_card_names_every_stage_and_gives_the_quality_at_the_end(
     tuned = card(tmp_path, method="greedy", compensation=fitted, training={"tuning": tuning}, quality=quality)
     assert "heads chosen by greedy, compensated for by lstsq, fine-tuned for 40 steps (all weights)." in tuned
     assert "| after lstsq | 17.5 | 16.5 to 18.5 |\n| after tuning | 15.5 | 14 to 16 |" in tuned
-    assert "overestimated" not in tuned
+    assert "heads were chosen on" not in tuned
     scratch = {"quality": quality, "method": "fisher", "pipeline": "fisher/scratch"}
     assert "trained from new random weights for 40 steps (all weights)." in card(
         tmp_path, **scratch, training={"tuning": tuning}
@@ -83,7 +83,12 @@ def test_a_card_names_every_stage_and_gives_the_quality_at_the_end(
     assert "heads chosen by hand." in named
     assert "## Quality" not in named
     same_texts = {**made.MEASURED_ON, "overlap": 20, "held_out": False}
-    assert "overestimated" in card(tmp_path, before=QUALITY, after=CUT, measured_on=same_texts)
+    seen = card(tmp_path, before=QUALITY, after=CUT, measured_on=same_texts)
+    assert ", which is optimistic: it was measured on the texts that heads were chosen on." in seen
+    few = {**same_texts, "examples": 51, "overlap": 1}
+    text = card(tmp_path, before=QUALITY, after=CUT, measured_on=few)
+    assert "; heads were chosen on 1 of the 51 texts that it was measured on." in text
+    assert "optimistic" not in text
 
 
 class _Hub(BaseHTTPRequestHandler):

@@ -78,6 +78,28 @@ def test_a_readme_and_a_measurement_of_the_user_stay(first: Path, bert: nn.Modul
     assert (first / "record.json").is_file()
 
 
+def test_pruning_again_keeps_the_readme_of_the_user(first: Path, tmp_path: Path) -> None:
+    (first / "README.md").write_text("# My model\n")
+    for _ in range(2):  # the second card replaces the first
+        command = ["prune", str(tmp_path / "first"), "--remove", "encoder.0.2", "--out", str(first), "--overwrite"]
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+        assert "Your README.md stays; the model card is MODEL_CARD.md." in done.output
+        assert (first / "README.md").read_text() == "# My model\n"
+        assert "`encoder.0.2`" in (first / "MODEL_CARD.md").read_text()
+        assert not list(first.glob("*.old"))
+    assert own_files(first) == OWN
+
+
+def test_a_record_of_the_user_is_refused_before_any_work(first: Path, tmp_path: Path) -> None:
+    (first / "record.json").write_text('{"mine": 1}')
+    command = ["prune", str(tmp_path / "nowhere"), "--remove", "encoder.0.2", "--out", str(first), "--overwrite"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 1
+    assert "record.json is not the record of the model beside it" in " ".join(done.output.split())
+    assert (first / "record.json").read_text() == '{"mine": 1}'
+
+
 def test_a_training_run_is_not_replaced(first: Path, bert: nn.Module) -> None:
     """The run, repeated, would take the saved model for its own."""
     (first / "training").mkdir()

@@ -125,3 +125,25 @@ def test_an_export_has_no_heads_to_compare() -> None:
     exported = records.changed(record, models={**models, "a.onnx": {**models["a.onnx"], "stated_heads": None}})
     timed = payload(subjects([exported, made.curves(made.ONE_LAYER, "a")]))["subjects"][0]["speed"]
     assert {row["model"] for row in timed} == {"a"}
+
+
+def test_the_gain_of_a_runtime_is_not_that_of_removed_heads() -> None:
+    export = records.changed(bench("a", "graph"))
+    sizes = {name: records.encode(size) for name, size in export.parts.models.items()}
+    sizes["graph"]["stated_heads"] = None
+    assert SECTION.printed(bench("a", "small"))
+    assert not SECTION.printed(records.changed(export, models=sizes))
+
+
+def test_several_smaller_models_without_a_gain_are_said_once() -> None:
+    first = bench("a", "small")
+    rows = [{**records.encode(row), "low": 0.9, "high": 1.3} for row in first.parts.rows]
+    rows += [{**row, "model": "tiny"} for row in rows if row["model"] == "small"]
+    sizes = {name: records.encode(size) for name, size in first.parts.models.items()}
+    record = records.changed(first, rows=rows, models={**sizes, "tiny": sizes["small"]})
+    answer = SECTION.answer(record)
+    assert answer.startswith("Nothing certain is gained: small is faster in 0 of 2 settings")
+    assert answer.lower().count("nothing certain is gained") == 1
+    (subject,) = subjects([record])
+    answers = " ".join(tile.answer for tile in overview(subject, payload([subject])["subjects"][0]["heads"]))
+    assert "None of the smaller models that were timed is faster for certain in any setting." in answers

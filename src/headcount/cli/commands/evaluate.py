@@ -54,6 +54,8 @@ def COMMAND(
 
     work = replace(work, task=work.task or data.inferred_task(model, loading), reference=against)
     _check(work)
+    if output.out:
+        _refuse_own_translations(output.out / "translations.txt")
     if work.kind.writes:  # up to the limit of the model
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
     with show.working(f"Measuring {model}"):
@@ -77,6 +79,14 @@ def COMMAND(
             f"--measure-task {shlex.quote(work.task)} --out DIR"
         )
     output.present(record, next_command)
+
+
+def _refuse_own_translations(file: Path) -> None:
+    """Raise if translations stand where no result of evaluate is: they are the user's."""
+    from headcount.errors import FolderError
+
+    if file.is_file() and not file.with_name("record.json").is_file():
+        raise FolderError(f"{file} would be overwritten by the translations; move it, or give another folder.")
 
 
 def write_translations(file: Path, record: Record[Evaluation]) -> None:

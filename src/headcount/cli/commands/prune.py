@@ -209,7 +209,6 @@ class _Job:
 
     def run(self, pipelines: dict[str, Pipeline]) -> Any:
         """Prune and save one or several models; returns the record."""
-        from headcount.checkpoints.save import check_target
         from headcount.cli import show
         from headcount.pruning.folder import clear_finished, prune_in_folder, sweep
         from headcount.pruning.pipeline import Execution
@@ -220,7 +219,7 @@ class _Job:
         saving = Saving(self.model, self.loading.revision, values["standalone"], values["overwrite"])
         if not pipeline.trains:
             clear_finished(self.out)
-            check_target(self.out, saving.overwrite)
+            saving.check_target(self.out)
         with show.working(f"Loading {self.model}"):
             texts = self._data(pipeline)
             live = self.loading.load(self.model, task=work.task if work else None)
@@ -317,10 +316,13 @@ def _measuring(work: data.Workload) -> dict[str, Any]:
 
 def _closing_lines(out: Path, record: Record, *, swept: bool) -> tuple[str, str]:
     """Where the models are, and the next useful command."""
+    from headcount.checkpoints.card import BESIDE_README, CARD
+
     folder = shlex.quote(str(out))
     if not swept:
         loaded_by = _LOADED_BY[record.parts.loaded_by].format(out=str(out))
-        return f"\nSaved in {out}. {loaded_by}", f"Next: headcount inspect {folder}"
+        card = f"\nYour {CARD} stays; the model card is {BESIDE_README}." if (out / BESIDE_README).is_file() else ""
+        return f"\nSaved in {out}. {loaded_by}{card}", f"Next: headcount inspect {folder}"
     elsewhere = record.parts.elsewhere
     others = f" Another process works on: {', '.join(elsewhere)}." if elsewhere else ""
     return f"\nSaved in {out}, a folder for each lambda.{others}", f"Next: headcount inspect {folder}/LAMBDA"

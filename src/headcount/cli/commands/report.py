@@ -8,6 +8,8 @@ import click
 
 from headcount.cli import options
 
+_BRAND = b'<span class="brand">headcount</span>'  # in page/page.html
+
 
 @click.command("report")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
@@ -50,9 +52,8 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool
 
 
 def _check_page(file: Path) -> None:
-    """Raise if another file than a page, such as a record, stands in the place of the page."""
+    """Raise if another file than a page of headcount, such as a record, stands in the place of the page."""
     if file.is_file():
-        with file.open("rb") as start:
-            first = start.read(1024).lstrip().lower()
-        if first and not first.startswith((b"<!doctype html", b"<html")):
-            raise click.UsageError(f"{file} is not a page and would be overwritten. Give another --out.")
+        content = file.read_bytes()
+        if content and _BRAND not in content:
+            raise click.UsageError(f"{file} is not a page of headcount and would be overwritten. Give another --out.")

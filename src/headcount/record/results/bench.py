@@ -43,6 +43,11 @@ class Size:
             return self.weight_bytes < other.weight_bytes
         return heads < other_heads
 
+    def fewer_heads_than(self, other: Size) -> bool:
+        """Whether it is known to have fewer heads."""
+        heads, other_heads = self.stated_heads, other.stated_heads
+        return heads is not None and other_heads is not None and heads < other_heads
+
 
 @dataclass(frozen=True)
 class ComparedQuality(Quality):
@@ -78,6 +83,11 @@ class Speed(Result):
     def smaller(self) -> list[Timing]:
         """Rows of models with fewer heads, or fewer bytes of weights, than the first."""
         return [row for row in self.others if self.models[row.model].smaller_than(self.models[self.reference])]
+
+    @property
+    def without_heads(self) -> list[Timing]:
+        """Rows of models that are known to have fewer heads than the first."""
+        return [row for row in self.others if self.models[row.model].fewer_heads_than(self.models[self.reference])]
 
 
 RESULT = Speed

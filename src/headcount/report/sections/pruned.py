@@ -8,7 +8,7 @@ from math import isnan
 
 from headcount.heads import Head
 from headcount.record import Record
-from headcount.record.result import MeasuredOn, Quality, Step
+from headcount.record.result import Quality, Step
 from headcount.record.results.prune import TUNED, CompensationFit, Pruning, SiteFit
 from headcount.report.encoder_curve import encoder_curve
 from headcount.report.section import Labelled, Printed, Section, table_of
@@ -36,17 +36,8 @@ def _answer(record: Record[Pruning]) -> str:
         digits = max(digits_for(stage.value) for stage in stages.values())
         values = ", ".join(f"{name} {stage.value:.{digits}f}" for name, stage in stages.items())
         answer += f"; {stages[next(iter(stages))].metric}: {values}{_change(parts, digits)}"
-    return f"{answer}{_seen(parts.measured_on)}.{_training(parts)}"
-
-
-def _seen(measured: MeasuredOn | None) -> str:
-    """Whether heads were chosen on texts that they are measured on; empty if not, or unknown."""
-    if measured is None or measured.held_out is not False:
-        return ""
-    if measured.all_seen:
-        return ", which is optimistic: it was measured on the texts that heads were chosen on"
-    of_texts = f"heads were chosen on {measured.overlap} of the {measured.examples} texts that it was measured on"
-    return f", which is optimistic: {of_texts}" if measured.much_seen else f"; {of_texts}"
+    caveat = parts.measured_on.caveat if parts.measured_on else ""
+    return f"{answer}{caveat}.{_training(parts)}"
 
 
 def _change(parts: Pruning, digits: int) -> str:

@@ -30,18 +30,19 @@ def _answer(record: Record[Speed]) -> str:
     smaller = {row.model for row in record.parts.smaller}
     if not other_models:
         return "Only one model was measured; give a smaller one too to compare their speed."
+    none_faster = bool(smaller) and not any(row.low > 1 for row in record.parts.smaller)
     sentences = []
     for model in dict.fromkeys(row.model for row in other_models):
         rows = [row for row in other_models if row.model == model]
         faster, slower = sum(row.low > 1 for row in rows), sum(row.high < 1 for row in rows)
         best = max(rows, key=lambda row: (row.low > 1, row.faster))
-        gain = "nothing certain is gained: " if model in smaller and not faster else ""
         sentences.append(
-            f"{gain}{names[model]} is faster in {faster} of {len(rows)} settings and slower in {slower}, by the "
+            f"{names[model]} is faster in {faster} of {len(rows)} settings and slower in {slower}, by the "
             f"interval of each; at best {best.faster:.2f} times as fast (paired ratio, 95% "
             f"{interval(best, 2)}; {best.what}, batch {best.batch}{best_of(len(rows))})"
         )
-    return "; ".join(sentences) + "."
+    gain = "Nothing certain is gained: " if none_faster else ""
+    return f"{gain}{'; '.join(sentences)}."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -138,7 +139,7 @@ def _quality(quality: ComparedQuality, *, is_reference: bool) -> list[Any]:
 
 
 def _printed(record: Record[Speed]) -> list[Printed]:
-    reading = [row for row in record.parts.smaller if row.what == "reading"]
+    reading = [row for row in record.parts.without_heads if row.what == "reading"]
     names = short_names(record.parts.models)
     percent, lines = Column("", 1, signed=True), []
 

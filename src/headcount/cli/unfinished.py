@@ -1,0 +1,77 @@
+"""DIR/unfinished: pieces of a command that was interrupted, with a note of its name. The same command resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from headcount import journal, processes
+from headcount.errors import FolderError, RecordError
+
+NAME, _NOTE = "unfinished", "study.json"
+# Commands that resume, and the settings files of their work: that of earlier versions has no note.
+_SETTINGS = {
+    "ablate": ("first/*-of-*/work.json", "choice/*-of-*/work.json", "second/*-of-*/work.json"),
+    "agreement": ("*/*-of-*/work.json",),
+    "score": ("*-of-*/work.json",),
+    "specialisation": ("*/subject.json",),
+    "tradeoff": ("work.json",),
+}
+
+
+def check_unfinished(folder: Path, study: str) -> None:
+    """Raise if a folder has the work of another command, or files that are not of unfinished work."""
+    if not _has_work(folder):
+        return
+    owner = _owner(folder)
+    if owner is None:
+        raise FolderError(
+            f"{folder} has files that headcount did not write, in the place of unfinished work; move them, or give "
+            "another folder."
+        )
+    if owner != study:
+        raise FolderError(
+            f"{folder} is unfinished work of {owner!r:.40}, not of {study!r}. Run that command again to finish it, or "
+            "give another folder."
+        )
+
+
+@contextmanager
+def noted(folder: Path, study: str) -> Iterator[None]:
+    """Note whose work a folder has, if the command resumes. Without any work, no folder stays."""
+    if study not in _SETTINGS or not processes.is_main():
+        yield
+        return
+    journal.write_json(folder / _NOTE, {"study": study})
+    try:
+        yield
+    finally:
+        if not _has_work(folder):
+            (folder / _NOTE).unlink(missing_ok=True)
+            with suppress(OSError):  # another process has begun
+                folder.rmdir()
+
+
+def remove_unfinished(folder: Path, study: str) -> None:
+    """Remove the work of a command after its result was saved."""
+    if study in _SETTINGS:
+        journal.remove_folder(folder)
+
+
+def _has_work(folder: Path) -> bool:
+    """Whether a folder has a file besides the note. Finished pieces leave empty folders."""
+    return any(path.is_file() and path != folder / _NOTE for path in folder.rglob("*"))
+
+
+def _owner(folder: Path) -> str | None:
+    """The command that work belongs to; None if it is not known."""
+    if not (folder / _NOTE).is_file():
+        known = (study for study, files in _SETTINGS.items() if any(any(folder.glob(file)) for file in files))
+        return next(known, None)
+    try:
+        note = journal.read_json(folder / _NOTE)
+    except RecordError:
+        return None
+    study = note.get("study") if isinstance(note, dict) else None
+    return study if isinstance(study, str) else None
