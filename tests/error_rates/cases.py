@@ -22,6 +22,7 @@ from error_rates.populations import (
     classes,
     layered,
     losses,
+    roles_and_importance,
     texts,
     translations,
 )
@@ -39,8 +40,10 @@ from headcount.statistics import (
     over_runs,
     pearson,
     percentile_interval,
+    permutation_of_groups,
     ratio_interval,
     resamples_for,
+    share_in_groups,
     spearman,
     t_interval,
 )
@@ -180,7 +183,7 @@ def _layered(name: str, r: float, share: float, promise: float, sizes: tuple[int
     truth = r if name == "Pearson" else float(6 / np.pi * np.arcsin(r / 2))
 
     def trial(random: Random, size: int) -> bool:
-        layers = np.repeat(np.arange(size // LAYERS[size]), LAYERS[size])
+        layers = _layers_of(size)
         row = correlate(*layered(random, layers, r, share), groups=layers.tolist())
         return not row.low <= truth <= row.high
 
@@ -293,6 +296,48 @@ def _groups(promise: float, sizes: tuple[int, ...]) -> Case:
     return Case("difference of two kinds of heads", "log-normal, sd 1 and .5, a third as many", trial, sizes, promise)
 
 
+def _layers_of(heads: int) -> np.ndarray:
+    """[heads]: the layer of each head of a model."""
+    return np.repeat(np.arange(heads // LAYERS[heads]), LAYERS[heads])
+
+
+def _roles_of_layers(share: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Heads with and without a role are worth the same; a share of roles and of importance is the layer's."""
+
+    def trial(random: Random, size: int) -> bool:
+        layers = _layers_of(size)
+        marks, values = roles_and_importance(random, layers, share)
+        order = [*layers[marks], *layers[~marks]]
+        return _left_out(mean_difference(values[marks], values[~marks], layers=order, rounds=2000), 0.0)
+
+    return Case("difference of two kinds of heads", f"role and worth {share:.0%} the layer's", trial, sizes, promise)
+
+
+def _masking(models: int, promise: float, sizes: tuple[int, ...]) -> Case:
+    """The same in several models; an error is a small p-value that heads with a role are worth more."""
+
+    def trial(random: Random, size: int) -> bool:
+        pairs = [roles_and_importance(random, _layers_of(size), 0.4) for _ in range(models)]
+        marks, values = (np.concatenate(rows) for rows in zip(*pairs, strict=True))
+        layers = np.concatenate([_layers_of(size) + model * size for model in range(models)])
+        return permutation_of_groups(values, marks, layers, rounds=2000) < 0.05
+
+    population = f"{models} models, role and worth 40% the layer's"
+    return Case("p below 0.05 that a role is worth more", population, trial, sizes, promise)
+
+
+def _share_of_heads(share: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Half of the heads have a property; a share of it is the layer's."""
+
+    def trial(random: Random, size: int) -> bool:
+        layers = _layers_of(size)
+        having = layered(random, layers, 0.0, share)[0] > 0
+        interval = share_in_groups(having.tolist(), layers.tolist())
+        return interval.low > 0.5 or interval.high < 0.5  # no interval decides nothing
+
+    return Case("share of the heads of a model", f"50%, {share:.0%} the layer's", trial, sizes, promise)
+
+
 def _within_layers(marked: tuple[int, ...], layer: int, promise: float) -> Case:
     """Heads with a role are worth 1 more than others of their layer; layers differ by as much."""
     layers = np.repeat(np.arange(len(marked)), layer)
@@ -381,6 +426,11 @@ def cases() -> Iterator[Case]:
         yield _models(spread, 0.1, promise, (3, 5, 8, 12))
     yield _counts_of_models(0.07, (2, 3, 5, 8))
     yield _groups(0.15, (24, 72, 144))
+    for share in (0.0, 0.4):
+        yield _roles_of_layers(share, 0.07, (36, 72, 144))
+    yield _masking(5, 0.06, (12, 36, 72))
+    for share in (0.0, 0.2, 0.4):
+        yield _share_of_heads(share, 0.06, (12, 36, 72, 144))
     yield _within_layers((10, 8, 4, 1, 0, 0), 12, 0.06)
     yield _within_layers((3, 2, 0), 4, 0.06)
     yield _ratio(0.3, 0.07, usual)

@@ -37,6 +37,12 @@ def layered(random: Random, layers: np.ndarray, r: float, share: float) -> np.nd
     return np.asarray(share**0.5 * both[0][:, layers] + (1 - share) ** 0.5 * both[1])
 
 
+def roles_and_importance(random: Random, layers: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Which quarter of the heads have a role, and importance: unrelated, but a share of both is the layer's."""
+    tendency, importance = layered(random, layers, 0.0, share)
+    return tendency >= np.sort(tendency)[-max(2, len(layers) // 4)], importance
+
+
 def losses(effects: str) -> Draw:
     """Texts of one length: loss 10 on average, and 1."""
     return lambda random, size: np.stack([10 + EFFECTS[effects](random, (size,)), np.ones(size)], axis=1)

@@ -117,8 +117,7 @@ def widened(interval: Interval, tests: int, units: int = 3) -> Interval:
     from scipy.stats import t
 
     scale = float(t.ppf(1 - 0.025 / tests, units - 1) / t.ppf(0.975, units - 1))
-    value, low, high = interval
-    return Interval(value, value - scale * (value - low), value + scale * (high - value))
+    return interval.stretched(scale)
 
 
 def least(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.claim import Claim, Measurement, above, missing
 from headcount.claims.pruned import Pruning, prunings, role_names, unsettled, with_known_role
-from headcount.claims.shares import share_interval
+from headcount.claims.shares import share_of_heads
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.record.results.tradeoff import Point
@@ -25,19 +25,19 @@ def _nearest(pruning: Pruning) -> list[Point]:
     return [model for model in with_roles if model.keep == keep]
 
 
-def _share(pruning: Pruning, model: Point, *, unsure: bool = False) -> Interval:
-    """Of the heads left with a function. unsure: with those that may have one."""
+def _functions(pruning: Pruning, model: Point, *, unsure: bool = False) -> dict[str, bool]:
+    """Which heads that are left have a function. unsure: or may have one."""
     roles = role_names(model.roles or {})
     heads = with_known_role(model.heads, pruning, roles)
     having = {str(head) for head in heads if roles.get(str(head), frozenset()) & set(PAPER_ROLES)}
     if unsure:
         having |= {str(head) for head in heads} & set(model.unsure or ())
-    return share_interval(len(having), len(heads))
+    return {str(head): str(head) in having for head in heads}
 
 
 def _over_models(studied: Sequence[tuple[Pruning, list[Point]]], *, unsure: bool = False) -> Interval:
-    return pooled(
-        [pooled([_share(pruning, model, unsure=unsure) for model in nearest]) for pruning, nearest in studied]
+    return share_of_heads(
+        [[_functions(pruning, model, unsure=unsure) for model in nearest] for pruning, nearest in studied]
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headcount.claims.claim import Claim, Measurement, missing
-from headcount.claims.shares import TOO_FEW, can_harm, decided_by_share, is_harmless
+from headcount.claims.shares import TOO_FEW, can_harm, decided_by_share, is_harmless, share_of_layers
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation, BestAlone
 
@@ -25,7 +25,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not held_out:
         return missing(TOO_FEW)
     counts = [(sum(is_harmless(parts, row) for row in best.values()), len(best)) for parts, best in held_out]
-    return decided_by_share(counts, 0.5, "layers of all kinds")
+    return decided_by_share(share_of_layers(counts), counts, 0.5, "layers of all kinds")
 
 
 CLAIM = Claim(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, missing
-from headcount.claims.shares import TOO_FEW, can_harm, decided_by_share, is_harmless
+from headcount.claims.shares import TOO_FEW, can_harm, decided_by_share, is_harmless, share_of_heads
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation
 
@@ -17,10 +17,10 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     studied = [parts for parts in studied if can_harm(parts, parts.one_out.values())]
     if not studied:
         return missing(TOO_FEW)
-    counts = [
-        (sum(is_harmless(parts, effect) for effect in parts.one_out.values()), len(parts.one_out)) for parts in studied
-    ]
-    return decided_by_share(counts, 0.5, f"heads, p of {studied[0].alpha:g}")
+    harmless = [{head: is_harmless(parts, effect) for head, effect in parts.one_out.items()} for parts in studied]
+    counts = [(sum(heads.values()), len(heads)) for heads in harmless]
+    interval = share_of_heads([[heads] for heads in harmless])
+    return decided_by_share(interval, counts, 0.5, f"heads, p of {studied[0].alpha:g}")
 
 
 CLAIM = Claim(
@@ -30,7 +30,7 @@ CLAIM = Claim(
     statistic="share of the heads whose removal makes the metric worse at no p below alpha, uncorrected; above .5",
     command="headcount ablate MODEL --task TASK --data DATA --out DIR",
     part="ablation",
-    changed_by="more examples find smaller losses significant; more heads narrow the exact interval",
+    changed_by="more examples find smaller losses significant; more layers and heads narrow the interval",
     measure=_measure,
     bounds=(0.0, 1.0),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headcount.claims.claim import Measurement, above, pooled
+from headcount.heads import sites_of
 from headcount.record.results.ablate import Ablation, BestAlone, Effect
-from headcount.statistics import share_interval as share_interval
+from headcount.statistics import Interval, share_in_groups, share_interval
 
 TOO_FEW = "too few examples for any loss to be significant"
 
@@ -21,11 +22,28 @@ def is_harmless(parts: Ablation, effect: Effect | BestAlone) -> bool:
     return not (effect.p < parts.alpha and parts.harm(effect) > 0)
 
 
-def decided_by_share(counts: Sequence[tuple[int, int]], threshold: float, cases: str) -> Measurement:
+def share_of_layers(counts: Sequence[tuple[int, int]]) -> Interval:
+    """The share of layers, pooled over models; counts: for each model, those with a property and all."""
+    return pooled([share_interval(*count) for count in counts])
+
+
+def share_of_heads(models: Sequence[Sequence[Mapping[str, bool]]]) -> Interval:
+    """The share of heads with a property, pooled over models and their seeds: [model][seed] has it by head.
+
+    Heads of a layer are alike, which makes the interval of one measurement wider. Several differ by as much.
+    """
+    if [len(seeds) for seeds in models] == [1]:
+        ((having,),) = models
+        return share_in_groups(list(having.values()), sites_of(having))
+    return pooled([pooled([share_interval(sum(row.values()), len(row)) for row in seeds]) for seeds in models])
+
+
+def decided_by_share(
+    interval: Interval, counts: Sequence[tuple[int, int]], threshold: float, cases: str
+) -> Measurement:
     """A claim that holds if the share of cases, pooled over models, is above a threshold.
 
     counts: for each model, the number of cases with the property and of all cases. cases: their name.
     """
-    interval = pooled([share_interval(*count) for count in counts])
     having, total = map(sum, zip(*counts, strict=True))
     return Measurement(interval, above(interval, threshold), len(counts), 1, f"{having} of {total} {cases}")

@@ -108,7 +108,7 @@ def _compared(
         num_with_role=len(playing),
         mean_with=sum(sides[0]) / len(sides[0]),
         mean_without=sum(sides[1]) / len(sides[1]),
-        difference=mean_difference(*sides),
+        difference=mean_difference(*sides, layers=[_layer(head) for names in groups for head in names]),
         within_layers=difference_within([values[head] for head in heads], [head in playing for head in heads], layers),
         top=len(best),
         top_with_role=sum(head in playing for head in best),

@@ -27,13 +27,12 @@ from numpy.typing import ArrayLike
 
 from headcount.statistics.bootstrap import percentile_interval
 from headcount.statistics.design import design_effects
-from headcount.statistics.interval import half_width
+from headcount.statistics.interval import NORMAL, half_width
 from headcount.statistics.skewness import influences, widen
 
 _RESAMPLES = 2000
 _LEVEL = 0.05
 _PERFECT = 1 - 1e-5  # a correlation whose z is that of 1
-NORMAL = 1.959964  # standard deviations from the mean to an end of a 95% interval
 _BLOCK = 4_000_000  # values ranked at once: 32 MB
 
 

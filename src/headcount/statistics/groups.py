@@ -5,12 +5,13 @@ Shapes: G layers (or other parts) that have values of both groups, R rounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headcount.statistics.design import design_effects
 from headcount.statistics.interval import Interval
 from headcount.statistics.skewness import mean_ends
 
@@ -34,15 +35,23 @@ class _Part(NamedTuple):
         return np.asarray(order[:, :count].mean(1) - order[:, count:].mean(1))
 
 
-def mean_difference(x: ArrayLike, y: ArrayLike, *, rounds: int = 10_000, seed: int = 0) -> Interval:
+def mean_difference(
+    x: ArrayLike, y: ArrayLike, *, layers: Sequence[Hashable] = (), rounds: int = 10_000, seed: int = 0
+) -> Interval:
     """Mean of the first minus mean of the second group; its interval is as wide as with values dealt to groups anew.
 
     Exact for groups of any size that differ by a shift alone, and no narrower than Welch's t-interval, corrected for a
     long tail: of 4 and 44 values, the first three times as spread as the others, 33% of intervals left out the truth.
     NaN if a group is empty.
+
+    layers: of each value, those of the first group first, if values of a layer are alike. Ends are then farther away by
+    the design effect of values and groups: without it, 8, 14 and 16% of intervals over 36, 72 and 144 heads left out 0
+    where both are 40% the layer's.
     """
     part = _Part(*(np.asarray(values, dtype=np.float64) for values in (x, y)))
-    return _interval([part] if min(map(len, part)) else [], rounds, seed)
+    interval = _interval([part] if min(map(len, part)) else [], rounds, seed)
+    marks_H = np.repeat([1.0, 0.0], [len(part.marked), len(part.others)])
+    return interval.stretched(design_effects(np.stack([marks_H, np.concatenate(part)]), layers)[0, 1] ** 0.5)
 
 
 def difference_within(

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from headcount.statistics.bootstrap import bootstrap_sums, counted, percentile_interval
 from headcount.statistics.skewness import influences, widen
 
+NORMAL = 1.959964  # standard deviations from the mean to an end of a 95% interval
+
 
 class Interval(NamedTuple):
     """An estimate with its confidence interval."""
@@ -18,6 +20,11 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+
+    def stretched(self, scale: float) -> Interval:
+        """With both ends so many times as far from the value."""
+        value, low, high = self
+        return Interval(value, value - scale * (value - low), value + scale * (high - value))
 
 
 def median_interval(values: ArrayLike) -> Interval:

@@ -258,12 +258,17 @@ def _survival(models: Sequence[ModelRow], roles: Sequence[str]) -> Survival:
 
 
 def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
-    """Increase of the loss when a head is masked, for heads with and without a role of the paper."""
+    """Increase of the loss when a head is masked, for heads with and without a role of the paper.
+
+    p compares heads of the same layer of a model: layers differ in their costs and in how many of their heads have a
+    role. With both 40% the layer's and roles dealt over whole models, p was below .05 in 7 to 13% of cases.
+    """
     rows = [
         (number, bool(head.role_names), head.loss_added)
         for number, model in enumerate(models)
         for head in model.by_head.values()
     ]
+    layers = [f"{number} {Head.parse(name).site}" for number, model in enumerate(models) for name in model.by_head]
     means = {
         mark: [
             np.mean([cost for number, has_role, cost in rows if number == model and has_role == mark] or [np.nan])
@@ -278,9 +283,7 @@ def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
         mean_without_role=_mean(means[False]),
         difference=mean_interval(defined) if len(defined) else None,
         num_models=len(defined),
-        p=permutation_of_groups(
-            [cost for *_, cost in rows], [has_role for _, has_role, _ in rows], [number for number, *_ in rows]
-        ),
+        p=permutation_of_groups([cost for *_, cost in rows], [has_role for _, has_role, _ in rows], layers),
     )
 
 

@@ -103,6 +103,18 @@ def test_examples_that_could_not_show_a_loss_do_not_show_that_there_is_none(numb
     assert "too few examples" in verdict.detail
 
 
+def test_heads_of_one_layer_that_are_needed_together_are_no_independent_cases() -> None:
+    """All heads of four of six layers can go: 32 of 48 heads are above half, four of six layers are not."""
+    record = ablation(16)
+    verdict = decide(CLAIMS["M1"], [model(record)])
+    assert verdict.holds is None
+    assert verdict.value == pytest.approx(32 / 48)
+    effects = list(record.parts.one_out.values())
+    spread = {head: effects[(place % 8) * 6 + place // 8] for place, head in enumerate(record.parts.one_out)}
+    even = model(replace(record, parts=replace(record.parts, one_out=spread)))
+    assert decide(CLAIMS["M1"], [even]).low > verdict.low + 0.1, "two or three needed heads in each layer"
+
+
 def test_two_fifths_of_two_heads_are_not_measured() -> None:
     record = dynamics({12: late})
     (epoch,) = record.parts.by_epoch

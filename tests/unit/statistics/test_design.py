@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
-from error_rates.populations import layered
-from headcount.statistics import pearson, spearman
+from error_rates.populations import layered, roles_and_importance
+from headcount.statistics import mean_difference, pearson, share_in_groups, share_interval, spearman
 from headcount.statistics.design import design_effects
 
 
@@ -64,3 +65,46 @@ def test_heads_of_two_layers_that_differ_say_little() -> None:
     assert found.r > 0.9
     assert found.low < 0
     assert found.p > 0.05
+
+
+def test_a_difference_of_groups_is_wider_by_the_design_effect_of_values_and_groups() -> None:
+    """Roles and importance are 40% the layer's: with heads as independent, 14% of intervals leave out 0."""
+    random, layers = np.random.default_rng(3), np.repeat(np.arange(6), 12)
+    misses = {"independent": 0, "layers": 0}
+    for _ in range(200):
+        marks, values = roles_and_importance(random, layers, 0.4)
+        sides, order = (values[marks], values[~marks]), [*layers[marks], *layers[~marks]]
+        alone, together = mean_difference(*sides, rounds=300), mean_difference(*sides, layers=order, rounds=300)
+        scale = design_effects(np.array([marks, values], dtype=float), layers.tolist())[0, 1] ** 0.5
+        assert together.value == alone.value
+        assert together.high - together.low == pytest.approx(scale * (alone.high - alone.low))
+        misses["independent"] += not alone.low <= 0 <= alone.high
+        misses["layers"] += not together.low <= 0 <= together.high
+    assert misses["independent"] > 18
+    assert misses["layers"] < 17
+
+
+def test_values_that_are_all_equal_have_no_design_effect() -> None:
+    layers = [0, 0, 1, 1, 2, 2]
+    assert mean_difference([1.0] * 2, [1.0] * 4, layers=layers) == mean_difference([1.0] * 2, [1.0] * 4)
+
+
+def test_a_share_of_heads_is_as_certain_as_its_layers_allow() -> None:
+    """A share of the variance between groups of 1 leaves groups; of 0, heads, but with the t of so many groups."""
+    layers = [*np.repeat(np.arange(6), 8).tolist()]
+    exact = share_interval(24, 48)
+    quantile = t.ppf(0.975, 5) / 1.959964
+    by_layer = share_in_groups([layer < 3 for layer in layers], layers)
+    assert by_layer.value - by_layer.low == pytest.approx(quantile * 8**0.5 * (0.5 - exact.low))
+    even = share_in_groups([bool(place % 2) for place in range(48)], layers)
+    assert even.value - even.low == pytest.approx(quantile * (0.5 - exact.low))
+    assert share_in_groups([True, False] * 4, [*range(8)]) == share_interval(4, 8), "a head of each layer"
+    assert np.isnan(share_in_groups([True] * 8, [0, 1] * 4).low), "two layers"
+    everyone = share_in_groups([True] * 48, layers)
+    assert 1 - everyone.low == pytest.approx(quantile * 8**0.5 * (1 - share_interval(48, 48).low))
+
+
+def test_a_share_that_depends_on_the_layer_is_rarely_decided_at_its_threshold() -> None:
+    random, layers = np.random.default_rng(5), np.repeat(np.arange(6), 12)
+    found = [share_in_groups((layered(random, layers, 0.0, 0.4)[0] > 0).tolist(), layers.tolist()) for _ in range(300)]
+    assert np.mean([not row.low <= 0.5 <= row.high for row in found]) < 0.08

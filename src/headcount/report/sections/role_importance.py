@@ -84,8 +84,9 @@ SECTION = Section(
     answer=_answer,
     method=(
         "Roles and importance are measured separately and joined head by head. Intervals of the difference are as "
-        "wide as it is with roles dealt to heads at random. As layers differ, the comparison within layers is between "
-        "heads of the same layer. The rank correlation (Spearman) is between having a role and importance. By chance: "
+        "wide as it is with roles dealt to heads at random. Heads of a layer are alike, so the interval over all "
+        "layers is wider by the root of their design effect. The comparison within layers is between heads of the "
+        "same layer. The rank correlation (Spearman) is between having a role and importance. By chance: "
         "the share of heads with a role, times the number of the most important heads."
     ),
     tables=_tables,
