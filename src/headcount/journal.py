@@ -154,8 +154,8 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
         fresh.mkdir()
         yield fresh
         _permit(fresh.rglob("*"), scratch)
-        kept = [old for old in contents(target) if carry_over is not None and carry_over(old)]
-        for old in sorted(kept, key=lambda path: (fresh / path.name).exists()):  # those that keep their names first
+        carried = [old for old in contents(target) if carry_over is not None and carry_over(old)]
+        for old in sorted(carried, key=lambda path: (fresh / path.name).exists()):  # those that keep their names first
             if not _same_file(old, fresh / old.name):
                 _copy(old, _free_name(fresh / old.name))
         _put_in_place(fresh, target, scratch / _OLD)

@@ -65,8 +65,8 @@ def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
 
 def _all_heads(tradeoff: Tradeoff) -> tuple[str, ...]:
     """Names of the whole model's heads; none if an older record of a model that was pruned before lacks some."""
-    known = tradeoff.known_heads
-    return known if len(known) == sum(tradeoff.heads_by_site.values()) else ()
+    heads = tradeoff.known_heads
+    return heads if len(heads) == sum(tradeoff.heads_by_site.values()) else ()
 
 
 def role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:

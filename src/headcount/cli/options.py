@@ -164,9 +164,9 @@ def output(function: Command, *, shared: bool = False) -> Command:
         study = click.get_current_context().info_name or ""
         refuse_checkpoint(out)
         _refuse_other_results(out, study)
-        given = Output(out, formats, all_rows, as_json, study)
-        with _resuming(given):
-            return function(output=given, **rest)
+        output = Output(out, formats, all_rows, as_json, study)
+        with _resuming(output):
+            return function(output=output, **rest)
 
     saved = out_folder("Folder for record.json and figures. Default: nothing is saved.", shared=shared)
     return every_row(figure_formats(saved(as_json(command))))

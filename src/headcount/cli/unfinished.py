@@ -67,8 +67,8 @@ def _has_work(folder: Path) -> bool:
 def _owner(folder: Path) -> str | None:
     """The command that work belongs to; None if it is not known."""
     if not (folder / _NOTE).is_file():
-        known = (study for study, files in _SETTINGS.items() if any(any(folder.glob(file)) for file in files))
-        return next(known, None)
+        studies = (study for study, files in _SETTINGS.items() if any(any(folder.glob(file)) for file in files))
+        return next(studies, None)
     try:
         note = journal.read_json(folder / _NOTE)
     except RecordError:

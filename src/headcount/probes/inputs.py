@@ -42,19 +42,19 @@ class Inputs:
     def enter(self, part: nn.Module, arguments: Mapping[str, Any]) -> None:
         """Note the arguments of a part of the model that begins to run."""
         self.leave(part)
-        given: dict[str, Any] = _tensors(arguments)
+        inputs: dict[str, Any] = _tensors(arguments)
         cache: Any = arguments.get("past_key_values")
         if self._open:  # the model makes the input of its decoder of what it was given itself
-            given = {name: value for name, value in given.items() if not name.startswith(_PREFIX_OF_TARGET)}
+            inputs = {name: value for name, value in inputs.items() if not name.startswith(_PREFIX_OF_TARGET)}
         if cache is not None and hasattr(cache, "get_seq_length"):
-            given[CACHED] = int(cache.get_seq_length())
-        self._open.append((part, _merged(self.now, given)))
+            inputs[CACHED] = int(cache.get_seq_length())
+        self._open.append((part, _merged(self.now, inputs)))
 
     def leave(self, part: nn.Module) -> None:
         """Forget a part that has run, and parts inside it that ended in an exception."""
-        places = [place for place, (other, _) in enumerate(self._open) if other is part]
-        if places:
-            del self._open[places[0] :]
+        positions = [position for position, (other, _) in enumerate(self._open) if other is part]
+        if positions:
+            del self._open[positions[0] :]
 
 
 @contextmanager
@@ -87,27 +87,27 @@ def _tensors(named: Mapping[str, Any]) -> dict[str, Any]:
     return {str(name): value for name, value in named.items() if isinstance(value, Tensor)}
 
 
-def _merged(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a part is given, and what is known besides, unless that is about another text."""
-    if _of_another_text(known, given):
-        return dict(given)
-    merged, mask = {**known, **given}, known.get("attention_mask")
+def _merged(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    """What an inner part is given, and what the outer one was given besides, unless that is about another text."""
+    if _of_another_text(outer, inner):
+        return dict(inner)
+    merged, mask = {**outer, **inner}, outer.get("attention_mask")
     if mask is not None and mask.dim() < merged["attention_mask"].dim():  # the model made one per query and key of it
         merged["attention_mask"] = mask
     return merged
 
 
-def _of_another_text(known: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    if any(not _same(known[name], given[name]) for name in _CONTENTS if name in known and name in given):
+def _of_another_text(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> bool:
+    if any(not _same(outer[name], inner[name]) for name in _CONTENTS if name in outer and name in inner):
         return True
-    labels, read = known.get("labels"), given.get("decoder_input_ids")
+    labels, read = outer.get("labels"), inner.get("decoder_input_ids")
     return labels is not None and labels.dim() == 2 and read is not None and read.shape != labels.shape
 
 
-def _same(first: Tensor, second: Tensor) -> bool:
+def _same(left: Tensor, right: Tensor) -> bool:
     """Whether two tensors have the same rows; the choices of multiple choice become rows inside the model."""
-    if first is second:
+    if left is right:
         return True
-    if first.dim() == 3 and second.dim() == 2:
-        first = first.flatten(0, 1)
-    return first.shape == second.shape and torch.equal(first.to(second.device), second)
+    if left.dim() == 3 and right.dim() == 2:
+        left = left.flatten(0, 1)
+    return left.shape == right.shape and torch.equal(left.to(right.device), right)

@@ -23,9 +23,9 @@ def arguments_apart(score: Record[Scoring], scores: Sequence[Record[Scoring]]) -
 
 def pruned_by(record: Record[Pruning], records: Sequence[Record]) -> str:
     """The method of a pruned model; with its number of heads, and the last stage, where others have the same."""
-    others = [other.parts for other in records if other is not record and isinstance(other.parts, Pruning)]
+    prunings = [other.parts for other in records if other is not record and isinstance(other.parts, Pruning)]
     parts, name = record.parts, record.parts.method
-    alike = [other for other in others if other.method == parts.method]
+    alike = [other for other in prunings if other.method == parts.method]
     if alike:
         name += f", {plural(len(parts.heads), 'head')} left"
     if any(len(other.heads) == len(parts.heads) for other in alike) and parts.stages:

@@ -308,8 +308,8 @@ def _speed(subject: Subject) -> str:
 
 
 def _instead(before: Quality, after: Quality) -> str:
-    shown = (_number(value, before.value, abs(after.value - before.value)) for value in (after.value, before.value))
-    return f"{after.metric} {' instead of '.join(shown)}"
+    numbers = (_number(value, before.value, abs(after.value - before.value)) for value in (after.value, before.value))
+    return f"{after.metric} {' instead of '.join(numbers)}"
 
 
 def _number(value: float, scale: float, change: float = 0.0) -> str:

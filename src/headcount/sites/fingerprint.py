@@ -48,7 +48,9 @@ def _generation(model: nn.Module, config: PreTrainedConfig) -> object:
     settings = getattr(configured_module(model), "generation_config", None)
     if not isinstance(settings, GenerationConfig):
         return None
-    rules, usual = (_described(one.to_dict()) for one in (settings, GenerationConfig.from_model_config(config)))
+    rules, usual = (
+        _described(generation.to_dict()) for generation in (settings, GenerationConfig.from_model_config(config))
+    )
     return None if rules == usual else rules
 
 

@@ -182,8 +182,8 @@ class Explored(StudySubject):
         reading = Reading(batch_size, self._longest, metric, reference=lambda: self.model)
         targets = list(self.targets[: len(texts)]) if self.kind.writes else None
         task = self.kind.of_texts(texts, self.tokenizer, reading, targets=targets)
-        chosen = self._longest == self.settings.max_length
-        reason = "the most that explore reads" if chosen else LIMIT_OF_MODEL
+        by_setting = self._longest == self.settings.max_length
+        reason = "the most that explore reads" if by_setting else LIMIT_OF_MODEL
         warn_of_cuts(int((task.lengths.max(1) >= self._longest).sum()), self._longest, reason)
         return task
 

@@ -130,11 +130,11 @@ def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) ->
         if module is not None:
             measured[name] = task.quality(module)
         progress("measuring quality", number, len(subjects))
-    compared, first = {}, next(iter(measured.values()), None)
+    compared, reference = {}, next(iter(measured.values()), None)
     for name, quality in measured.items():
-        change = (0.0, 0.0, 0.0)  # of the first model from itself
-        if first is not None and quality is not first:
-            against = quality.against(first)
+        change = (0.0, 0.0, 0.0)  # of the reference model from itself
+        if reference is not None and quality is not reference:
+            against = quality.against(reference)
             change = (against.difference, against.low, against.high)
         difference, low, high = change
         compared[name] = ComparedQuality(

@@ -45,23 +45,23 @@ def check_foldable(model: nn.Module, gates: Gates) -> None:
     gated = [site for site in locate(model) if gates.soft and site.key in gated_sites]
     for site in gated:
         _check(site)
-    for first, *others in _by_weight(gated):
-        if others:
-            raise _differ(first, others[0])
+    for sharing in _by_weight(gated):
+        if len(sharing) > 1:
+            raise _differ(sharing[0], sharing[1])
 
 
 def _multiply(model: nn.Module, values: Mapping[Head, float]) -> None:
     """Multiply heads by these values in the output projections; others and those with 1 do not change."""
     factors = {site.key: [values.get(head, 1.0) for head in site.head_names()] for site in locate(model)}
     changed = []
-    for first, *others in _by_weight(locate(model)):
-        for site in (first, *others):
+    for sharing in _by_weight(locate(model)):
+        for site in sharing:
             if any(factor != 1 for factor in factors[site.key]):
                 _check(site)
-            if factors[site.key] != factors[first.key]:
-                raise _differ(first, site)
-        if any(factor != 1 for factor in factors[first.key]):
-            changed.append(first)
+            if factors[site.key] != factors[sharing[0].key]:
+                raise _differ(sharing[0], site)
+        if any(factor != 1 for factor in factors[sharing[0].key]):
+            changed.append(sharing[0])
     for site in changed:
         scale = torch.tensor(factors[site.key])
         scale = scale.repeat_interleave(site.head_dim).to(site.output.weight)  # type: ignore[arg-type]

@@ -57,9 +57,9 @@ class BatchTask(Task):
         numbers = itertools.count()
         return Batches(lambda batch: self._repeated(next(numbers), batch), self._batches)
 
-    def _repeated(self, number: int, given: Any) -> Batch:
+    def _repeated(self, number: int, parts: Any) -> Batch:
         """The batch. Raises if it is not what it was before: examples are compared with themselves, masked and not."""
-        batch, self._restore = _named_parts(given)
+        batch, self._restore = _named_parts(parts)
         content = fingerprint([{str(name): value for name, value in batch.items() if _compared(value)}])
         if number == len(self._seen):
             self._seen.append(content)
@@ -151,11 +151,11 @@ def _compared(value: object) -> bool:
     return has_content(value) or holds_arrays(value)
 
 
-def _named_parts(given: Any) -> tuple[Batch, Callable[[Batch], Any]]:
+def _named_parts(parts: Any) -> tuple[Batch, Callable[[Batch], Any]]:
     """A batch by name, and the function that makes what was given of it again."""
-    if isinstance(given, Mapping):
-        return given, lambda batch: batch
-    if not isinstance(given, list | tuple):
-        return {"0": given}, lambda batch: batch["0"]
-    made = getattr(type(given), "_make", type(given))  # of a named tuple
-    return {str(number): part for number, part in enumerate(given)}, lambda batch: made(batch.values())
+    if isinstance(parts, Mapping):
+        return parts, lambda batch: batch
+    if not isinstance(parts, list | tuple):
+        return {"0": parts}, lambda batch: batch["0"]
+    build = getattr(type(parts), "_make", type(parts))  # of a named tuple
+    return {str(number): part for number, part in enumerate(parts)}, lambda batch: build(batch.values())

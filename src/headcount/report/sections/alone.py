@@ -44,9 +44,9 @@ def _tables(labelled: Labelled) -> list[Table]:
         digits_for(effect.difference) for _, record in labelled for effect in record.parts.all_but_one.values()
     )
     columns = headings("layer", "best head")
-    first = labelled[0][1].parts
-    tested = not first.distance  # a distance is never 0
-    for data in ("held out" if first.alone_held_out else "same data", "second data")[: 1 + has_second]:
+    sample = labelled[0][1].parts
+    tested = not sample.distance  # a distance is never 0
+    for data in ("held out" if sample.alone_held_out else "same data", "second data")[: 1 + has_second]:
         columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval")]
         columns += [Column("corrected p", 4)] if tested else []
 
@@ -62,7 +62,7 @@ def _tables(labelled: Labelled) -> list[Table]:
             for site, effect in (record.parts.all_but_one or {}).items()
         ]
 
-    return [table_of(f"The best head of each layer alone: change of {first.metric}", labelled, columns, rows)]
+    return [table_of(f"The best head of each layer alone: change of {sample.metric}", labelled, columns, rows)]
 
 
 def _alike(record: Record[Ablation]) -> Hashable:

@@ -19,11 +19,11 @@ def _percent(share: float) -> str:
 
 def _answer(record: Record[Dynamics]) -> str:
     early, late = record.parts.by_epoch[0], record.parts.by_epoch[-1]
-    first, last = early.nearest(_PAPER_SHARE), late.nearest(_PAPER_SHARE)
+    at_start, at_end = early.nearest(_PAPER_SHARE), late.nearest(_PAPER_SHARE)
     return (
-        f"With {first.share:.0%} of the heads masked, the model of epoch {early.epoch:g} keeps "
-        f"{_percent(first.kept_share)} of its own {record.parts.metric}, that of epoch {late.epoch:g} "
-        f"{_percent(last.kept_share)}."
+        f"With {at_start.share:.0%} of the heads masked, the model of epoch {early.epoch:g} keeps "
+        f"{_percent(at_start.kept_share)} of its own {record.parts.metric}, that of epoch {late.epoch:g} "
+        f"{_percent(at_end.kept_share)}."
     )
 
 
