@@ -274,7 +274,7 @@ def test_an_unfinished_search_stays_beside_another_model(writer: Path, tmp_path:
 
 def test_translations_of_the_user_are_refused_before_any_work(writer: Path, tmp_path: Path) -> None:
     (tmp_path / "translations.txt").write_text("mine")
-    task = ["--task", "language-modelling", "--data", str(tmp_path / "no.txt")]
+    task = ["--task", "translation", "--data", str(tmp_path / "no.txt")]
     done = run("evaluate", str(writer), *task, "--out", str(tmp_path))
     assert done.exit_code == 1
     assert "translations.txt would be overwritten by the translations" in " ".join(done.output.split())

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import laboratory
 from headcount import locks
-from headcount.cli.commands.evaluate import write_translations
+from headcount.cli.commands.evaluate import remove_replaced_translations, write_translations
 from headcount.cli.main import main
 from headcount.record import Signature
 from headcount.record.result import Quality
@@ -105,13 +105,32 @@ def test_translations_of_another_result_do_not_stay_beside_a_record(tmp_path: Pa
     record = hc.Record("evaluate", Signature("m"), parts)
     other = replace(record, parts=replace(record.parts, translations=None))
     file.write_text("a file of the user\n")
+    remove_replaced_translations(file)
     write_translations(file, other)
     assert file.is_file()
     write_translations(file, record)
     record.save(tmp_path / "record.json")
     assert file.read_text() == "one\ntwo\n"
+    remove_replaced_translations(file)
     write_translations(file, other)
     assert not file.exists()
+
+
+def test_translations_are_written_after_their_record(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the record, the same command would take them for the user's."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    evaluate = ("evaluate", str(trained), "--data", "grammar", "--limit", "3", "--beams", "1", "--out", str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(hc.Record, "save", full)
+        assert run(*evaluate).exit_code
+    assert not (tmp_path / "translations.txt").exists()
+    assert run(*evaluate).exit_code == 0
+    assert (tmp_path / "translations.txt").is_file()
 
 
 def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> None:

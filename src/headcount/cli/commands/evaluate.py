@@ -54,7 +54,7 @@ def COMMAND(
 
     work = replace(work, task=work.task or data.inferred_task(model, loading), reference=against)
     _check(work)
-    if output.out:
+    if output.out and work.kind.writes:
         _refuse_own_translations(output.out / "translations.txt")
     if work.kind.writes:  # up to the limit of the model
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
@@ -65,8 +65,6 @@ def COMMAND(
     with show.Bars() as bars:
         data_name = work.task if work.by_harness else work.source.label
         record = evaluate(live, task, name=model, data=data_name, chosen_on=chosen_on, progress=bars.show)
-    if output.out:
-        write_translations(output.out / "translations.txt", record)
     quoted = shlex.quote(model)
     next_command = (
         f"echo 'A sentence.' | headcount translate {quoted}"
@@ -78,7 +76,11 @@ def COMMAND(
             f"headcount prune {quoted} --choose gradient --keep 50% --task language-modelling --data TEXTS "
             f"--measure-task {shlex.quote(work.task)} --out DIR"
         )
+    if output.out:
+        remove_replaced_translations(output.out / "translations.txt")
     output.present(record, next_command)
+    if output.out:  # after the record, by which translations are known to be those of headcount
+        write_translations(output.out / "translations.txt", record)
 
 
 def _refuse_own_translations(file: Path) -> None:
@@ -89,17 +91,21 @@ def _refuse_own_translations(file: Path) -> None:
         raise FolderError(f"{file} would be overwritten by the translations; move it, or give another folder.")
 
 
-def write_translations(file: Path, record: Record[Evaluation]) -> None:
-    """Write the translations of a result, one per line; without any, those of the result before it do not stay."""
-    from headcount import journal
+def remove_replaced_translations(file: Path) -> None:
+    """Remove the translations of the result that is about to be replaced; its record has them too."""
     from headcount.record.model_folder import folder_record
 
-    if record.parts.translations is not None:
-        journal.write_text(file, "".join(f"{line}\n" for line in record.parts.translations))
-        return
     replaced = folder_record(str(file.parent), "evaluate")
     if replaced is not None and replaced.parts.translations is not None:
         file.unlink(missing_ok=True)
+
+
+def write_translations(file: Path, record: Record[Evaluation]) -> None:
+    """Write the translations of a result, one per line, if it has any."""
+    from headcount import journal
+
+    if record.parts.translations is not None:
+        journal.write_text(file, "".join(f"{line}\n" for line in record.parts.translations))
 
 
 def _check(work: data.Workload) -> None:
