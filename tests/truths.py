@@ -121,7 +121,7 @@ def functions(holds: bool, **parts: Any) -> Planted:
     sites = {f"encoder.{layer}": 16 for layer in range(12)}
     kept = [f"encoder.{layer}.{index}" for layer in range(12) for index in range(6)]
     roles_of = {"after": lambda head: holds or head.endswith("0"), **parts}
-    return [model(tradeoff({(68, 0): kept}, sites=sites, **roles_of))]
+    return [model(tradeoff({(68, 0): kept}, sites=sites, **roles_of)) for _ in range(3)]  # one has too few layers
 
 
 def late(share: float) -> float:
