@@ -55,7 +55,7 @@ def COMMAND(
     work = replace(work, task=work.task or data.inferred_task(model, loading), reference=against)
     _check(work)
     if output.out and work.kind.writes:
-        _refuse_own_translations(output.out / "translations.txt")
+        _refuse_translations_of_user(output.out / "translations.txt")
     if work.kind.writes:  # up to the limit of the model
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
     with show.working(f"Measuring {model}"):
@@ -83,7 +83,7 @@ def COMMAND(
         write_translations(output.out / "translations.txt", record)
 
 
-def _refuse_own_translations(file: Path) -> None:
+def _refuse_translations_of_user(file: Path) -> None:
     """Raise if translations stand where no result of evaluate is: they are the user's."""
     from headcount.errors import FolderError
 
