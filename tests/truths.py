@@ -138,7 +138,7 @@ ROBUST = {"encoder": straight, "decoder": late, "cross": late}
 TRUTHS: dict[str, Callable[[bool], Planted]] = {
     "V1": concentrated, "V2": confident, "V3": positional, "V4": rare, "V5": syntactic, "V6": languages, "V7": persons,
     "V8": surviving, "V9": gated, "V10": by_kind, "V11": by_depth, "V12": from_scratch, "V13": functions,
-    "M1": lambda holds: [model(ablation(4 if holds else 44))],
+    "M1": lambda holds: [model(ablation(2 if holds else 46))],
     "M2": lambda holds: [model(ablation(4, one_is_enough=holds))],
     "M3": lambda holds: [model(ablation(4, r=0.8 if holds else -0.8))],
     "M4": lambda holds: [model(curves(late if holds else straight))],

@@ -339,7 +339,3 @@ class Shelf:
 
         with new_file(self.folder / f"{name}.safetensors") as fresh:
             save_file({key: np.asarray(value, order="C") for key, value in arrays.items()}, fresh)
-
-    def clear(self) -> None:
-        """Remove the arrays after the work is finished."""
-        remove_folder(self.folder)

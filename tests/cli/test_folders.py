@@ -167,14 +167,14 @@ def test_results_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
     assert "would replace" not in run("score", *given, "--out", str(tmp_path)).output
 
 
-def begin(name: str, writer: Path, out: Path, patch: pytest.MonkeyPatch) -> list[str]:
+def begin(name: str, writer: Path, out: Path, patch: pytest.MonkeyPatch, *options: str) -> list[str]:
     """Interrupt a command right before its result is saved; returns its arguments."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "2"]
-    arguments = [name, str(writer), *task, "--format", "png", "--out", str(out)]
+    arguments = [name, str(writer), *task, "--format", "png", "--out", str(out), *options]
     with patch.context() as interrupting:
         interrupting.setattr("headcount.cli.options.Output.save", interrupted)
         assert run(*arguments).exit_code != 0
@@ -202,6 +202,28 @@ def test_unfinished_work_of_another_command_stays(
     monkeypatch.setattr("headcount.journal.Shelf.put", None)  # nothing is measured again
     assert run(*ablate).exit_code == 0
     assert not work.exists()
+
+
+def test_unfinished_work_of_another_score_stays(writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the score itself has no pieces."""
+    ablation = begin("score", writer, tmp_path, monkeypatch, "--method", "ablation")
+    work = set((tmp_path / "unfinished").rglob("*"))
+    assert any(file.suffix == ".safetensors" for file in work)
+    done = run(*ablation[:-1], "magnitude")
+    assert done.exit_code == 1
+    assert "is unfinished work of another score than 'magnitude'" in " ".join(done.output.split())
+    assert set((tmp_path / "unfinished").rglob("*")) == work
+
+
+@pytest.mark.parametrize("method", ["ablation", "gradient"])
+def test_a_score_is_not_lost_before_its_record_is_saved(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """A full disk at the end cost the whole measurement."""
+    arguments = begin("score", writer, tmp_path, monkeypatch, "--method", method)
+    monkeypatch.setattr("headcount.journal.Shelf.put", None)  # nothing is measured again
+    assert run(*arguments).exit_code == 0
+    assert not (tmp_path / "unfinished").exists()
 
 
 def test_a_folder_of_the_user_is_not_taken_for_unfinished_work(tmp_path: Path) -> None:

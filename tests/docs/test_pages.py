@@ -224,3 +224,12 @@ def test_the_example_of_a_new_member_works() -> None:
     assert min(scores[head] for head in scores.heads[1:]) > 0
     again = hc.task("classification", texts=texts, labels=[0] * 5, tokenizer=word_tokenizer(), batch_size=5)
     assert space["SCORE"](model, again).numbers() == pytest.approx(scores.numbers(), rel=1e-4)  # padding does not count
+
+
+def test_the_demo_has_the_verdicts_of_its_page() -> None:
+    shown = re.search(
+        r"(\d+) claims of the papers: here ([^(<]+?) \(", (DOCS / "gallery/report.html").read_text("utf-8")
+    )
+    told = " ".join((DOCS / "results/demo.md").read_text("utf-8").split())
+    assert shown
+    assert f"Of {shown[1]} claims of the papers here {shown[2]}." in told

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from scipy.special import ndtri
 
 from error_rates.populations import (
     EFFECTS,
@@ -126,6 +127,19 @@ def _changed_answers(lost: float, won: float, promise: float, sizes: tuple[int, 
         return not row.low <= won - lost <= row.high
 
     return Case("change of accuracy", f"{lost:.0%} of answers lost, {won:.0%} won", trial, sizes, promise)
+
+
+def _few_changes(share: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Most texts lose nothing, and the others by a long tail; the true change is 0."""
+
+    def trial(random: Random, size: int) -> bool:
+        first = losses("normal")(random, size)
+        second = first.copy()
+        second[:, 0] += np.where(random.random(size) < share, EFFECTS["log-normal"](random, (size,)), 0.0)
+        row = Quality.of(LOSS, second).against(Quality.of(LOSS, first))
+        return not row.low <= 0 <= row.high
+
+    return Case("change of loss", f"{share:.0%} of texts change, log-normal", trial, sizes, promise)
 
 
 def _p_value(effects: str, level: float, heads: int, promise: float, sizes: tuple[int, ...]) -> Case:
@@ -326,16 +340,16 @@ def _masking(models: int, promise: float, sizes: tuple[int, ...]) -> Case:
     return Case("p below 0.05 that a role is worth more", population, trial, sizes, promise)
 
 
-def _share_of_heads(share: float, promise: float, sizes: tuple[int, ...]) -> Case:
-    """Half of the heads have a property; a share of it is the layer's."""
+def _share_of_heads(truth: float, share: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """A true share of the heads has a property; a share of it is the layer's."""
 
     def trial(random: Random, size: int) -> bool:
         layers = _layers_of(size)
-        having = layered(random, layers, 0.0, share)[0] > 0
+        having = layered(random, layers, 0.0, share)[0] < ndtri(truth)
         interval = share_in_groups(having.tolist(), layers.tolist())
-        return interval.low > 0.5 or interval.high < 0.5  # no interval decides nothing
+        return interval.low > truth or interval.high < truth  # no interval decides nothing
 
-    return Case("share of the heads of a model", f"50%, {share:.0%} the layer's", trial, sizes, promise)
+    return Case("share of the heads of a model", f"{truth:.0%}, {share:.0%} the layer's", trial, sizes, promise)
 
 
 def _within_layers(marked: tuple[int, ...], layer: int, promise: float) -> Case:
@@ -392,6 +406,8 @@ def cases() -> Iterator[Case]:
     yield _paired(
         LOSS, "losses log-normal, others in each model", losses("log-normal"), losses("log-normal"), 0.07, few
     )
+    yield _few_changes(0.05, 0.2, many)
+    yield _few_changes(0.2, 0.18, many)
     yield _paired(BLEU, "mistakes in 10 and 15%", translations(0.1, 0.0), translations(0.15, 0.0), 0.07, many)
     for effects in EFFECTS:
         promise, sizes = {"log-normal": 0.1}.get(effects, 0.06), usual if effects == ONE_IN_TEN else few
@@ -429,8 +445,8 @@ def cases() -> Iterator[Case]:
     for share in (0.0, 0.4):
         yield _roles_of_layers(share, 0.07, (36, 72, 144))
     yield _masking(5, 0.06, (12, 36, 72))
-    for share in (0.0, 0.2, 0.4):
-        yield _share_of_heads(share, 0.06, (12, 36, 72, 144))
+    for truth, share in ((0.5, 0.0), (0.5, 0.2), (0.5, 0.4), (0.9, 0.4), (0.9, 0.8)):
+        yield _share_of_heads(truth, share, 0.06, (12, 36, 72, 144))
     yield _within_layers((10, 8, 4, 1, 0, 0), 12, 0.06)
     yield _within_layers((3, 2, 0), 4, 0.06)
     yield _ratio(0.3, 0.07, usual)

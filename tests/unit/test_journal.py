@@ -192,11 +192,11 @@ def test_killed_while_a_folder_is_removed_there_is_all_of_it_or_nothing(
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", killed)
         with pytest.raises(Killed):
-            shelf.clear()
+            journal.remove_folder(shelf.folder)
     assert not (tmp_path / "unfinished").exists()
     other = journal.Shelf(tmp_path / "unfinished", {"data": "two"})
     assert other.get("sums") is None
-    other.clear()
+    journal.remove_folder(other.folder)
     assert not list(tmp_path.iterdir())
 
 

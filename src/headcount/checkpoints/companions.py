@@ -17,7 +17,7 @@ _NAMES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt", "normalizer.json", "source.spm", "target.spm", "target_vocab.json", "spiece.model",
     "sentencepiece.bpe.model", "spm.model", "tokenizer.model", "chat_template.jinja", "preprocessor_config.json",
-    "processor_config.json", "config_sentence_transformers.json", "sentence_bert_config.json",
+    "processor_config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "bpe.codes",
 )  # fmt: skip
 _TEMPLATES = "additional_chat_templates"  # a folder that tokenizers write
 _MODULE_FILES = ("config.json", "model.safetensors")  # of a module of sentence-transformers, such as 1_Pooling

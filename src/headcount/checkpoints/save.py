@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headcount import journal
 from headcount.checkpoints.export_list import is_export
 from headcount.checkpoints.folder import CONFIG, weight_files
+from headcount.checkpoints.pretrained import save_pretrained
 from headcount.checkpoints.push import push
 from headcount.checkpoints.replaced import outlives
 from headcount.checkpoints.standalone import MODULE, PER_LAYER, write_standalone
@@ -76,12 +77,12 @@ def save(
     ) as fresh:
         if stock is None:
             # transformers does not rename old weight names for custom code: it needs the current names.
-            model.save_pretrained(fresh, max_shard_size=max_shard_size, save_original_format=not standalone)
+            save_pretrained(model, fresh, max_shard_size=max_shard_size, save_original_format=not standalone)
             if standalone:
                 write_standalone(model, fresh)
         else:
             config, weights = stock
-            model.save_pretrained(fresh, state_dict=weights, max_shard_size=max_shard_size)
+            save_pretrained(model, fresh, state_dict=weights, max_shard_size=max_shard_size)
             config.save_pretrained(fresh)
         if tokenizer is not None:
             tokenizer.save_pretrained(fresh)

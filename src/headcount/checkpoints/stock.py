@@ -67,7 +67,7 @@ def _config(model: PreTrainedModel, sites: Sites) -> PreTrainedConfig | None:
     except Exception:  # configs reject numbers in different ways (Llama: heads must divide the width)
         return None
     config._attn_implementation = model.config._attn_implementation
-    config.architectures = [type(model).__name__]
+    config.architectures, config.dtype = [type(model).__name__], model.dtype  # as `save_pretrained` states them
     return config
 
 

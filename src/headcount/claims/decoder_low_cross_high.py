@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from headcount.claims.claim import Claim, Measurement, above, least, missing, over_seeds
-from headcount.claims.encoder_heads_go_first import of_all_kinds, seeds_of
-from headcount.claims.pruned import Pruning, of_kind, unsettled
+from headcount.claims.encoder_heads_go_first import of_all_kinds
+from headcount.claims.pruned import Pruning, of_kind, seeds_of, unsettled
 from headcount.claims.studied import StudiedModel
 from headcount.statistics import Interval
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from headcount.claims.claim import Claim, Measurement, above, least, missing, over_seeds
-from headcount.claims.pruned import Pruning, of_kind, prunings, unsettled
+from headcount.claims.pruned import Pruning, of_kind, prunings, seeds_of, unsettled
 from headcount.claims.studied import StudiedModel
 from headcount.statistics import Interval
 
@@ -25,10 +25,6 @@ def by_seed(pruning: Pruning, values: Sequence[float], grain: float) -> Interval
         [value for model, value in zip(pruning.models, values, strict=True) if model.seed == seed] for seed in seeds
     ]
     return over_seeds([sum(of_seed) / len(of_seed) for of_seed in means], grain=grain)
-
-
-def seeds_of(pruning: Pruning) -> int:
-    return len({model.seed for model in pruning.models})
 
 
 def of_all_kinds(models: Sequence[StudiedModel]) -> list[Pruning]:

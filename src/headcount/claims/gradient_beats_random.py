@@ -23,13 +23,12 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     measurement = decided_by_leads(models, [_PAIR], reason)
     if not measurement.models:
         return measurement
-    everyone = studied(models, Curves)[0]
-    orders = sum(curve.order == "random" for curves in everyone for curve in curves.curves)
-    leads = [lead for curves in everyone if (lead := lead_of(curves, *_PAIR))]
+    leading = [(curves, lead) for curves in studied(models, Curves)[0] if (lead := lead_of(curves, *_PAIR))]
+    orders = sum(curve.order == "random" for curves, _ in leading for curve in curves.curves)
     if orders == 1:  # another order would differ by chance
         measurement = replace(measurement, holds=None)
-    elif len(leads) == 1:
-        interval = _beyond_chance(leads[0], orders)
+    elif len(leading) == 1:
+        interval = _beyond_chance(leading[0][1], orders)
         measurement = replace(measurement, interval=interval, holds=above(interval, 0.0))
     return replace(measurement, runs=orders, detail=f"{measurement.detail}; runs: random orders, others in each model")
 

@@ -35,6 +35,10 @@ class Pruning:
         return [model.gates.settled for model in self.models if model.gates]
 
 
+def seeds_of(pruning: Pruning) -> int:
+    return len({model.seed for model in pruning.models})
+
+
 def unsettled(studied: Sequence[Pruning]) -> str:
     """A note on gates that had not settled in some model; empty if all had."""
     shares = [100 * share for pruning in studied for share in pruning.settled]

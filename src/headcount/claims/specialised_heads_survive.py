@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import Pruning, prunings, unsettled, with_known_role
+from headcount.claims.pruned import Pruning, prunings, seeds_of, unsettled, with_known_role
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.statistics import Interval
@@ -88,7 +88,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         f"{_by_role([pruning for pruning, _ in rows])}; {len(pruned)} pruned models{p}"
         f"{unsettled([pruning for pruning, _ in rows])}"
     )
-    return Measurement(interval, above(interval, 0.0), len(rows), len({model.seed for model in pruned}), detail)
+    seeds = sum(map(seeds_of, (pruning for pruning, _ in rows)))
+    return Measurement(interval, above(interval, 0.0), len(rows), seeds, detail)
 
 
 CLAIM = Claim(

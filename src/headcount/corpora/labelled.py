@@ -47,6 +47,8 @@ def read_labelled(
     classes: class names by number, if the model has them. By default names are numbered alphabetically.
     limit: read at most this many usable rows.
     """
+    if pair is not None and pair == text:
+        raise CorpusError(f"Both texts of a pair would be the column {pair!r}: name two different columns.")
     texts: list[str] = []
     pairs: list[str] = []
     labels = Classes(classes)
@@ -57,7 +59,7 @@ def read_labelled(
         if not row:
             skipped["empty"] += 1
             continue
-        text = text or _text_column(row, location, paired=pair is not None)
+        text = text or _text_column(row, location, pair)
         label = label or find_column(row, _LABEL, location, option="label= (--label)")
         cells = [text_cell(row, column, location) for column in (text, *([pair] if pair else []))]
         name = label_cell(row, label, location)
@@ -73,11 +75,15 @@ def read_labelled(
     return Labelled(texts, numbers, names, pairs if pair else None, skipped)
 
 
-def _text_column(row: Row, location: str, *, paired: bool) -> str:
-    """The column with the text. Raises if it is one of a pair: a model of pairs would read half of its input."""
-    text = find_column(row, TEXT_COLUMNS, location, option="text= (--text-column)")
+def _text_column(row: Row, location: str, pair: str | None) -> str:
+    """The column with the text, or with the first text if `pair` is the column of the second.
+
+    Raises if it is one of a pair and no second column is named: a model of pairs would read half of its input.
+    """
+    others = [column for column in row if column != pair]
+    text = find_column(others, TEXT_COLUMNS, location, option="text= (--text-column)")
     second = _SECOND.get(text)
-    if second in row and not paired:
+    if second in row and pair is None:
         raise CorpusError(
             f"{location} has the columns {text} and {second}. If the model reads both, name the first with text= "
             "(--text-column) and the second with pair= (--pair); else name the one it reads with text=."

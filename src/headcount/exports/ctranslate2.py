@@ -28,6 +28,7 @@ _PRE_NORM = {"PegasusForConditionalGeneration": True, "MarianMTModel": False}
 _TYPES = {"f32": None, "f16": "float16", "int8": "int8"}
 _VOCABULARY = "shared_vocabulary.json"
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
+_NEVER = -1e4  # logit of a token that is never written; within the range of float16
 
 
 class CTranslate2(Runtime):
@@ -68,6 +69,7 @@ class CTranslate2(Runtime):
         with torch.no_grad():
             for site in locate(padded):
                 _fill_up(site, counts[_stack(site)])
+            padded.final_logits_bias[:, _ruled_out(padded)] = _NEVER
         loader = BartLoader()
         spec = loader.get_model_spec(padded)
         _state_heads(spec, counts, sites[0].head_dim)
@@ -202,13 +204,21 @@ def _write_config(config: Any, subject: ExportedModel, tokens: list[str]) -> Non
     config.add_source_eos = False  # the tokenizer adds it
 
 
+def _ruled_out(model: PreTrainedModel) -> list[int]:
+    """Return the token ids that `generate` never writes: the padding of Marian, whose logit is 0 and may be largest."""
+    words = getattr(model.generation_config, "bad_words_ids", None) or []
+    return [int(ids[0]) for ids in words if len(ids) == 1]
+
+
 def _greedy(model: PreTrainedModel, source: list[int]) -> tuple[list[int], np.ndarray]:
-    """Generate greedily; return the token ids and the log-probability of each token."""
+    """Generate greedily; return the token ids and the log-probability of each token among those that are written."""
     ids, log_probabilities = [int(model.config.decoder_start_token_id)], []
     with evaluating(model):
         for _ in range(STEPS):
             result = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([ids]))
-            log_V = torch.log_softmax(result.logits[0, -1].float(), dim=-1)
+            logits_V = result.logits[0, -1].float()
+            logits_V[_ruled_out(model)] = _NEVER
+            log_V = torch.log_softmax(logits_V, dim=-1)
             ids.append(int(log_V.argmax()))
             log_probabilities.append(float(log_V.max()))
             if ids[-1] == model.config.eos_token_id:

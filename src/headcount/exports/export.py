@@ -21,6 +21,7 @@ from headcount.checkpoints.load import load
 from headcount.checkpoints.save import check_target, refuse_adapters
 from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
 from headcount.exports.agreement import Agreement
+from headcount.exports.measured import files_of
 from headcount.exports.rounding import explained
 from headcount.exports.runtime import ExportedModel, Runtime, missing
 from headcount.hooks import original_module
@@ -108,7 +109,8 @@ def export(
             agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
             write_export_list(fresh, to)
     notes = (*runtime.costs(subject), *_coarse(agreement, number_format, runtime))
-    return Export(to, target, number_format, size_on_disk(target), notes, agreement, unchecked)
+    size = sum(file.stat().st_size for file in files_of(target))
+    return Export(to, target, number_format, size, notes, agreement, unchecked)
 
 
 def _origin(model: nn.Module | str | os.PathLike[str]) -> str:
@@ -221,11 +223,6 @@ def check_name(target: Path, suffix: str, *, what: str) -> None:
         raise UsageError(f"{what} is one file; give the name of a file that ends in {suffix}, not {target}.")
     if not suffix and (is_one_file(target) or target.is_file()):
         raise UsageError(f"{what} is a folder of files; give the name of a folder, not {target}.")
-
-
-def size_on_disk(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else (path,)
-    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _subject(

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from headcount.checkpoints.export_list import FILE as EXPORT_LIST
+from headcount.checkpoints.export_list import is_exported
 from headcount.record.results.bench import Size
 from headcount.timing import TimedCall
 
@@ -49,8 +51,12 @@ class Measured(ABC):
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return all files below a folder, or the path itself if it is a file."""
-    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    """Return the files of an export, without those that the user put beside them; the path itself if it is a file."""
+    if not path.is_dir():
+        return [path]
+    listed = (path / EXPORT_LIST).is_file()  # exports of earlier versions and of other programs have none
+    written = [entry for entry in path.iterdir() if not listed or is_exported(entry)]
+    return sorted(file for entry in written for file in (entry, *entry.rglob("*")) if file.is_file())
 
 
 def token_ids(batch: int, length: int) -> np.ndarray:

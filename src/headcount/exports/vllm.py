@@ -17,8 +17,10 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from headcount import journal
+from headcount.checkpoints.pretrained import save_pretrained
+from headcount.checkpoints.stock import is_stock
 from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
-from headcount.exports.blocks import Block, block, costs, input_heads, output_weight, same_everywhere
+from headcount.exports.blocks import Block, block, costs, input_heads, output_weight
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.selection.shape import Shape
 from headcount.sites.locate import MANIFEST, locate
@@ -76,7 +78,7 @@ class Vllm(Runtime):
     def costs(self, subject: ExportedModel) -> list[str]:
         sites = locate(subject.model)
         notes = costs(sites, [block(site, may_be_empty=False) for site in sites])
-        if _needs_code(sites):
+        if _needs_code(subject.model, sites):
             return [*notes, "brings a class of its own: load it with trust_remote_code=True"]
         return [*notes, "all layers are alike: stock classes load it"]
 
@@ -90,10 +92,10 @@ class Vllm(Runtime):
         }
         for site, written in zip(sites, blocks, strict=True):
             weights |= {name: tensor.to(kind) for name, tensor in _attention(site, written).items()}
-        model.save_pretrained(target, state_dict=weights)
+        save_pretrained(model, target, state_dict=weights)
         if subject.tokenizer is not None:
             subject.tokenizer.save_pretrained(target)
-        own_code = _needs_code(sites)
+        own_code = _needs_code(model, sites)
         _write_config(model, target, list(zip(sites, blocks, strict=True)), str(kind), own_code=own_code)
         if own_code:
             journal.write_text(target / f"{_MODULE}.py", _code(model))
@@ -123,9 +125,9 @@ def _attention(site: Site, written: Block) -> dict[str, Tensor]:
     return weights
 
 
-def _needs_code(sites: Sites) -> bool:
+def _needs_code(model: PreTrainedModel, sites: Sites) -> bool:
     """Return whether the classes of transformers cannot build the model, so that the export needs its own code."""
-    return not same_everywhere(sites) or any(_has_added_bias(site) for site in sites)
+    return not is_stock(model) or any(_has_added_bias(site) for site in sites)
 
 
 def _has_added_bias(site: Site) -> bool:

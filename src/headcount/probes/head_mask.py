@@ -14,6 +14,7 @@ from headcount.sites.locate import locate
 from headcount.sites.site import Sites
 
 _ONE_MASK = ("bert", "gpt2")  # families whose layers passed one mask to their self-attention and cross-attention
+_BOTH_STACKS = "t5"  # family whose encoder-decoders took one mask for both stacks, if these have as many layers
 
 
 @contextmanager
@@ -32,7 +33,8 @@ def head_mask(
     Args:
         model: The model.
         head_mask: Mask of the encoder of an encoder-decoder, or of the only stack of another model.
-        decoder_head_mask: Mask of the decoder's self-attention.
+        decoder_head_mask: Mask of the decoder's self-attention. By default 1; in T5 and its relatives with as many
+            decoder as encoder layers, `head_mask`, as it was there. Give ones to mask the encoder alone.
         cross_attn_head_mask: Mask of the cross-attention. By default 1; in decoders of BERT's relatives and GPT-2 with
             cross-attention, the mask of the decoder's self-attention, as their layers had one mask for both.
 
@@ -50,6 +52,9 @@ def head_mask(
     for kind in masks:
         if kind not in sites.kinds:
             raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")
+    stacks = [[site.family for site in sites if site.kind == kind] for kind in ("encoder", "decoder")]
+    if "encoder" in masks and "decoder" not in masks and stacks[0] == stacks[1] and _BOTH_STACKS in stacks[0]:
+        masks["decoder"] = masks["encoder"]
     crossing = {site.family for site in sites if site.kind == "cross"}
     if "decoder" in masks and "cross" not in masks and crossing and crossing.issubset(_ONE_MASK):
         masks["cross"] = masks["decoder"]

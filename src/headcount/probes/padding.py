@@ -18,6 +18,8 @@ from headcount.sites.site import Site
 
 CACHED = "cached"  # number of tokens that the model keeps of earlier runs: a mask names them before those of this run
 
+_NOT_ATTENDED = -1000.0  # added to a score, it leaves a weight of 0: exp(-1000) is 0 in float64 too
+
 
 def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, inputs: Mapping[str, Any]) -> Tensor:
     """[B, T]: 1 for tokens, 0 for padding. For the decoder of an encoder-decoder, target tokens.
@@ -131,13 +133,14 @@ def virtual_tokens(model: nn.Module) -> int:
 def _by_row(mask: Tensor | None, ids: Tensor | None) -> Tensor | None:
     """[B, T] bool from a mask per row, per choice [examples, choices, T], or per query and key [B, .., Q, K].
 
-    A key that no query attends to is padding. A mask of floats per query and key is added to the scores: 0 attends.
+    A key that no query attends to is padding. A mask of floats per query and key is added to the scores: 0 attends,
+    and numbers such as -10000, -1e9 or the smallest of the type do not.
     """
     if mask is None or mask.dim() < 2:
         return None
     if mask.dim() == 2 or (mask.dim() == 3 and ids is not None and ids.dim() == 3):
         return (mask != 0).flatten(0, -2)
-    attends_BQK = mask > torch.finfo(mask.dtype).min / 2 if mask.is_floating_point() else mask != 0
+    attends_BQK = mask > _NOT_ATTENDED if mask.is_floating_point() else mask != 0
     return attends_BQK.flatten(1, -2).any(1)
 
 

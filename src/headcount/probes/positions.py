@@ -56,11 +56,12 @@ class Positions:
 
 
 def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = None) -> set[int]:
-    """Ids of special tokens, from the tokenizer or the config."""
+    """Ids of special tokens, from the tokenizer or the config; a model of texts and images names them for its text."""
     if tokenizer is not None:
         return special_tokens(tokenizer)
     config = config_of(model)
-    ids = [getattr(config, name, None) for name in _IDS]
+    text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    ids = [getattr(part, name, None) for part in (config, text_config) for name in _IDS]
     flat = [token for value in ids for token in (value if isinstance(value, list) else [value])]
     return {int(token) for token in flat if token is not None}
 

@@ -3,7 +3,8 @@
 DIR/                 pruned model with its tokenizer
 DIR/record.json      results
 DIR/gates.json       values of the trained gates, if any
-DIR/training/        settings and the state that each stage resumes from: gates/, greedy-COMPENSATION.json, tune/
+DIR/training/        settings and the state that each stage resumes from: gates/, greedy-COMPENSATION.json, tune/, and
+                     milliseconds.json, the times of models for a budget of milliseconds
 
 If the option has several values, each model has its own folder, such as DIR/0.01, and DIR/record.json summarizes them.
 A search without training resumes from DIR.unfinished/, which is deleted after DIR is written.
@@ -28,10 +29,12 @@ from headcount.heads import Head, HeadGrid
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import run
 from headcount.pruning.saving import Saving
+from headcount.pruning.trail import has_trail
 from headcount.record import Record, Signature
 from headcount.record.results.prune import Pruning
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
 from headcount.sites.fingerprint import weight_hash
+from headcount.surgery.price import TIMES
 from headcount.tasks.inputs import FILES, claim_inputs
 from headcount.tasks.overlap import check_apart, measured_on
 from headcount.training.recipe import Recipe
@@ -40,6 +43,7 @@ from headcount.training.run import Run
 _USUAL = Execution()
 _SETTINGS = "settings.json"
 _RECORD = "record.json"
+_NO_STATES = (_SETTINGS, *FILES, TIMES)  # files in a folder of states that are found again in a moment
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,8 @@ def claimed_states(folder: str | Path, pipeline: Pipeline, model: nn.Module, dat
     try:
         yield
     except HeadcountError:
-        if processes.is_main() and {path.name for path in journal.contents(folder)} <= {_SETTINGS, *FILES}:
-            for name in (_SETTINGS, *FILES):
+        if processes.is_main() and {path.name for path in journal.contents(folder)} <= {*_NO_STATES}:
+            for name in _NO_STATES:
                 (folder / name).unlink(missing_ok=True)
         raise
 
@@ -179,7 +183,7 @@ def _prune(
     try:
         pruned = run(pipeline, model, data, execution)
     except HeadcountError:
-        if folder.accelerator.is_main_process:
+        if folder.accelerator.is_main_process and not has_trail(folder.work):
             folder.abandon()
         raise
     if pruned.record.parts.fault:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from headcount.heads import HeadGrid
     from headcount.record.results.prune import ChoiceDetails, TrainingStage
+    from headcount.surgery.price import Price
     from headcount.tasks.overlap import Examples
     from headcount.tasks.task import Task
 
@@ -77,6 +78,15 @@ class Execution:
     measured: Literal["steps", "smaller", "nothing"] = "steps"  # smaller: only the pruned model
     progress: Progress = silent
     chosen_before: tuple[Examples, ...] = ()  # that heads were chosen on when the model was pruned before
+
+    def price(self, model: nn.Module, pipeline: Pipeline) -> Price | None:
+        """The cost that the pipeline's budget limits; None if it counts heads."""
+        from headcount.surgery.price import Price
+
+        unit = pipeline.budget.counts
+        if unit == "heads":
+            return None
+        return Price(model, unit, length=pipeline.length, add_bias=pipeline.add_bias, folder=self.folder)
 
     @contextmanager
     def stage_folder(self, stage: str) -> Iterator[Path]:

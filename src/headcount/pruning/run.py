@@ -67,7 +67,10 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     counted_heads(model, pipeline.kinds)
     check_any_removable(model, pipeline.kinds)
     if isinstance(pipeline.keep, Budget) and not pipeline.chooser.any_budget:
-        keep = in_heads(model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape)
+        keep = in_heads(
+            model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape,
+            add_bias=pipeline.add_bias, folder=execution.folder,
+        )  # fmt: skip
         pipeline = replace(pipeline, keep=keep)
     pipeline = replace(pipeline, keep=_fitted(model, pipeline))
     if isinstance(pipeline.chooser, Given):

@@ -13,12 +13,19 @@ from headcount.pruning.search import Search
 from headcount.record.codec import decode, encode
 from headcount.record.results.prune import SearchStep
 
+_PREFIX = "greedy-"
+
 
 @dataclass(frozen=True)
 class Trail:
     """The file of the steps; None stores nothing."""
 
     file: Path | None
+
+    @classmethod
+    def inside(cls, folder: Path | None, name: str) -> Trail:
+        """The steps of a search with this name in a folder; without a folder, nothing is stored."""
+        return cls(folder / f"{_PREFIX}{name}.json" if folder else None)
 
     def read(self) -> tuple[SearchStep, ...]:
         if self.file is None or not self.file.is_file():
@@ -59,3 +66,8 @@ def follow(
                 break
             started = time.perf_counter()
     return tuple(steps)
+
+
+def has_trail(folder: Path) -> bool:
+    """Whether a folder has steps of a search."""
+    return any(folder.glob(f"{_PREFIX}*.json"))

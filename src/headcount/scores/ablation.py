@@ -72,8 +72,6 @@ def ablation(
     finished = shelf(folder, model, task, identity(signature, variants))
     measured = measure(model, task, variants, fast=fast, finished=finished, progress=progress)
     head_effects = effects(metric, measured, alpha=alpha)
-    if finished:
-        finished.clear()
     off = [variant.off[0] for variant in variants]
 
     def grid(pick: Callable[[Effect], float]) -> HeadGrid:

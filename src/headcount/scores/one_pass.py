@@ -61,8 +61,6 @@ def sums_over(
     finished = shelf(folder, model, task, {**work, **arguments})
     with evaluating(model, gradients=gradients):
         sums = summed(items, contributed, finished=finished, progress=progress)
-    if finished:
-        finished.clear()
     return sums, signature
 
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from headcount import processes
 from headcount.errors import UsageError
-from headcount.journal import Shelf
+from headcount.journal import Shelf, remove_folder
 from headcount.progress import Progress, silent
 from headcount.sites.fingerprint import config_hash
 from headcount.tasks.task import Task, token_hash
@@ -36,7 +36,16 @@ def shelf(folder: Path | None, model: nn.Module, task: Task, work: Mapping[str, 
     settings = {**work, "config": config_hash(model, writes=task.writes), "task": dict(task.identity)}
     if task.tokenizer is not None:
         settings["tokens"] = token_hash(task)
-    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", settings)
+    return Shelf(_own_folder(folder), settings)
+
+
+def remove_pieces(folder: Path) -> None:
+    """Remove the pieces of this process from a folder of unfinished work."""
+    remove_folder(_own_folder(folder))
+
+
+def _own_folder(folder: Path) -> Path:
+    return folder / f"{processes.rank()}-of-{processes.count()}"
 
 
 def summed(
@@ -50,13 +59,16 @@ def summed(
     stored = (finished.get("sums") if finished else None) or {}
     start = int(stored.pop("batches", np.zeros(())))
     sums: dict[str, np.ndarray] = dict(stored)
-    saved = time.monotonic()
+    saved, end = time.monotonic(), start
     for number, batch in _numbered(batches, progress, start):
         for name, value in measure(batch).items():
             sums[name] = sums.get(name, 0.0) + np.asarray(value, dtype=np.float64)
+        end = number + 1
         if finished and time.monotonic() - saved >= SECONDS:
-            finished.put("sums", {**sums, "batches": np.array(number + 1)})
+            finished.put("sums", {**sums, "batches": np.array(end)})
             saved = time.monotonic()
+    if finished and end > start:
+        finished.put("sums", {**sums, "batches": np.array(end)})
     shares = [share for share in processes.gather(sums) if share]
     if not shares:
         raise UsageError(NO_BATCHES)

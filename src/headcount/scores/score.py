@@ -13,6 +13,7 @@ from headcount.errors import UsageError, check_type
 from headcount.heads import Head, HeadGrid
 from headcount.record import Signature
 from headcount.registry import Registry
+from headcount.scores.pieces import remove_pieces
 from headcount.statistics import mean_ends
 from headcount.tasks.task import Task
 
@@ -117,6 +118,14 @@ def score(name: str, model: nn.Module, task: Task | None = None, **options: Any)
         UnknownName: If there is no score of this name.
         UsageError: If the score has no such option, or needs a task.
     """
+    scored = resumable_score(name, model, task, **options)
+    if options.get("folder") is not None:
+        remove_pieces(options["folder"])
+    return scored
+
+
+def resumable_score(name: str, model: nn.Module, task: Task | None = None, **options: Any) -> Scores:
+    """`score`, whose pieces stay in `folder`: the caller removes them after the result is saved."""
     allowed = options_of(name)
     unknown = [option for option in options if option not in allowed]
     if unknown:

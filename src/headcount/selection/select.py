@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,7 +46,8 @@ def select(
         A mask with 1 for heads to keep and 0 for heads to remove.
 
     Raises:
-        UsageError: If scores are NaN, or no number of heads fits the budget and the shape.
+        UsageError: If scores are NaN, groups do not have the heads that are counted, or no number of heads fits the
+            budget and the shape.
     """
     if isinstance(kinds, str):
         raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
@@ -60,7 +62,8 @@ def select(
     counted = scores.of(*kinds) if kinds is not None else scores
     if np.isnan(counted.numbers()).any():
         raise UsageError("Some scores are not numbers (NaN): they cannot be ranked.")
-    layers = counted_layers(groups or [(head,) for head in counted.heads], kinds, shape)
+    layers = counted_layers([(head,) for head in counted.heads] if groups is None else groups, kinds, shape)
+    _check_groups(counted, layers)
 
     def mask(keep: int) -> HeadGrid:
         remaining = _top(counted, layers, keep) if shape.nested else layers.best(dict(counted.items()), keep)
@@ -77,6 +80,18 @@ def select(
 def counted_layers(groups: Sequence[Sequence[Head]], kinds: Sequence[str] | None, shape: Shape) -> Layers:
     """The heads of these kinds, in groups."""
     return Layers(tuple(tuple(group) for group in groups if kinds is None or group[0].kind in kinds), shape)
+
+
+def _check_groups(counted: HeadGrid, layers: Layers) -> None:
+    """Every counted head must be in one group: heads in none would be counted nowhere and removed."""
+    times = Counter(head for group in layers.groups for head in group)
+    wrong = [head for head in {**counted, **times} if times[head] != 1 or head not in counted]
+    if wrong:
+        head, scored = wrong[0], "has a score" if wrong[0] in counted else "has no score"
+        raise UsageError(
+            f"Groups must have each head with a score once; {head} {scored} and is in {times[head]} of them. Give "
+            "sites.groups of the model that was scored, or groups of one for heads that stay or go alone."
+        )
 
 
 def most_within(limit: float, cost: Callable[[int], float], numbers: Sequence[int], *, what: str) -> int:

@@ -39,12 +39,13 @@ def median_interval(values: ArrayLike) -> Interval:
     return Interval(float(np.median(ordered)), float(low), float(high))
 
 
-def share_interval(count: int, total: int) -> Interval:
-    """A share of independent cases with its exact (Clopper-Pearson) interval."""
-    from scipy.stats import binomtest
+def share_interval(count: float, total: float) -> Interval:
+    """A share of independent cases with its exact (Clopper-Pearson) interval; as many as some cases are worth."""
+    from scipy.stats import beta
 
-    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
-    return Interval(count / total, float(ends.low), float(ends.high))
+    low = float(beta.ppf(0.025, count, total - count + 1)) if count > 0 else 0.0
+    high = float(beta.ppf(0.975, count + 1, total - count)) if count < total else 1.0
+    return Interval(count / total, low, high)
 
 
 def half_width(error: ArrayLike, count: ArrayLike) -> np.ndarray:

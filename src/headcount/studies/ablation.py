@@ -78,7 +78,8 @@ def ablate(
         layers = [variant.site for variant in out]
         correlations = pearson(*pair, groups=layers), spearman(*pair, groups=layers)
         transfer = Transfer(other_value, *correlations, _by_head(out, ones_there))
-        best_elsewhere = _best(model, lonely, choices, alones_there, better) if alone else None
+        chosen_there = measured_on([choose_on or task], other).much_seen
+        best_elsewhere = _best(model, lonely, choices, alones_there, better) if alone and not chosen_there else None
     parts = Ablation(
         metric=metric.name,
         higher_is_better=better,

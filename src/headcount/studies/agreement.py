@@ -18,7 +18,8 @@ from headcount.probes.masks import masked
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.record.results.agreement import Agreement, OrderCost, TopOverlap
-from headcount.scores.score import Scores, members, options_of, score
+from headcount.scores.pieces import shelf
+from headcount.scores.score import members, options_of, score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import Correlation, spearman
@@ -48,7 +49,7 @@ def agreement(
     """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
 
     A method that cannot score this model or task is left out, with its reason in the record.
-    folder: for unfinished work, from which the same call resumes if the score supports it.
+    folder: for unfinished work, from which the same call resumes: finished scores, and parts of one that supports it.
     """
     for method in methods:
         members[method]  # raises for an unknown name
@@ -73,10 +74,16 @@ def agreement(
 
 def _scores(
     model: nn.Module, task: Task, methods: Sequence[str], folder: Path | None, progress: Progress
-) -> tuple[dict[str, Scores], dict[str, str]]:
-    by_method: dict[str, Scores] = {}
+) -> tuple[dict[str, HeadGrid], dict[str, str]]:
+    """The scores by each method, those that were finished before an interruption as they were; refused ones."""
+    by_method: dict[str, HeadGrid] = {}
     refused: dict[str, str] = {}
+    finished = shelf(folder / "finished" if folder else None, model, task, _identity(model, task))
     for method in methods:
+        earlier = finished.get(method) if finished else None
+        if earlier is not None:
+            by_method[method] = HeadGrid(list(zip(locate(model).heads, earlier["scores"], strict=True)))
+            continue
         running = {
             "folder": folder / method if folder else None,
             "progress": named(f"scoring by {method}", progress),
@@ -89,7 +96,15 @@ def _scores(
             if method == EXACT:
                 raise
             refused[method] = str(error)
+        else:
+            if finished:
+                finished.put(method, {"scores": by_method[method].numbers()})
     return by_method, refused
+
+
+def _identity(model: nn.Module, task: Task) -> dict[str, object]:
+    """Settings that finished scores depend on."""
+    return {"weights": weight_hash(model), "data": task.fingerprint, "metric": task.metric.name}
 
 
 def _spearman(scores: HeadGrid, exact: HeadGrid) -> dict[str, Correlation]:
@@ -128,7 +143,7 @@ def ranked(grid: HeadGrid) -> list[Head]:
 
 
 def _pruning(
-    model: nn.Module, task: Task, by_method: Mapping[str, Scores], progress: Progress
+    model: nn.Module, task: Task, by_method: Mapping[str, HeadGrid], progress: Progress
 ) -> dict[str, tuple[OrderCost, ...]]:
     """Quality without the lowest heads of each score, and the difference from the order of ablation."""
     counts = [round(share * len(locate(model).heads)) for share in REMOVED]

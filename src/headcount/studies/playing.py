@@ -18,7 +18,7 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.head_roles.evidence import HalvedEvidence, held
-from headcount.head_roles.measure import Roles, count_corpus
+from headcount.head_roles.measure import Roles, count_corpus, read_sentences
 from headcount.head_roles.playing import played
 from headcount.head_roles.role import Playable
 from headcount.head_roles.role import roles as members
@@ -50,10 +50,11 @@ def first_of(sentences: Sentences, count: int | None) -> Sentences:
 
 
 def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokenizerBase) -> Task:
-    """The task on sentences: the loss of their translations, or of their next tokens."""
-    texts = texts_of(sentences)
+    """The task on the sentences that roles are measured on: the loss of their translations, or of their next tokens."""
+    texts, numbers = texts_of(sentences), read_sentences(model, sentences, tokenizer, sentences.targets)
+    texts = [texts[number] for number in numbers]
     if sentences.targets is not None:
-        targets = list(sentences.targets)
+        targets = [sentences.targets[number] for number in numbers]
         return task("translation", source=texts, target=targets, tokenizer=tokenizer, metric="loss")
     if locate(model).kinds == ("decoder",) and is_causal(model):
         return task("language-modelling", texts=texts, tokenizer=tokenizer, metric="loss")

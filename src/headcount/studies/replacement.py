@@ -24,6 +24,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.statistics import spearman
+from headcount.tasks.batch import Batch, rows_of
 from headcount.tasks.task import Task
 
 REPLACEMENTS = ("zero", "mean", "resample")
@@ -71,9 +72,18 @@ def replacements(
     return Record("replacement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
+def _batches(task: Task) -> list[Batch]:
+    """The batches of a task; if one has a single example, which none could replace, as many of others, by length."""
+    batches = list(task.batches())
+    if not task.trains or all(rows_of(batch) > 1 for batch in batches):
+        return batches
+    order_N = np.argsort(task.lengths.max(1), kind="stable")
+    return [task.batch(rows) for rows in np.array_split(order_N, max(1, min(len(batches), len(order_N) // 2)))]
+
+
 def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) -> dict[str, Outcome]:
     """For each replacement, the statistics of every example with all heads, and with each head replaced."""
-    sites, batches = locate(model), list(task.batches())
+    sites, batches = locate(model), _batches(task)
     ways: dict[str, Replace] = {"zero": "zero", "mean": means, "resample": "resample"}
     base: list[np.ndarray] = []
     rows: dict[str, list[np.ndarray]] = {replacement: [] for replacement in REPLACEMENTS}

@@ -8,10 +8,11 @@ from typing import Any
 
 from torch import nn
 
+from headcount.errors import FolderError
 from headcount.progress import Progress, named, silent
 from headcount.record import Record
 from headcount.record.results.score import Conservation, Cut, Scoring
-from headcount.scores.score import Scores, options_of, score
+from headcount.scores.score import Scores, options_of, resumable_score
 from headcount.tasks.task import Task
 
 
@@ -27,11 +28,17 @@ def scoring(
 ) -> Record[Scoring]:
     """Score the heads by a method; the record has values, intervals if there are any, and ranks.
 
-    folder: for unfinished work, from which the same call resumes if the score supports it.
+    folder: for unfinished work, from which the same call resumes if the score supports it. It stays until the caller
+        has saved the record.
     """
     running = {"folder": folder, "progress": named(f"scoring by {method}", progress)}
+    if folder is not None and "folder" not in options_of(method) and any(folder.rglob("*.safetensors")):
+        raise FolderError(
+            f"{folder} is unfinished work of another score than {method!r}. Run that command again to finish it, or "
+            "give another folder."
+        )
     options |= {option: value for option, value in running.items() if option in options_of(method)}
-    scored = score(method, model, task, **options)
+    scored = resumable_score(method, model, task, **options)
     heads = [str(head) for head in scored.heads]
     parts = Scoring(
         method=method,

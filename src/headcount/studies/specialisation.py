@@ -154,8 +154,8 @@ def _measure(subject: ModelWithData, plan: SpecialisationPlan, folder: Path, pro
     model, measure = subject.model, subject.data.measuring
     heads = locate(model).of_kinds((plan.kind,))
     keep = plan.keep or max(1, len(heads) // 3)
-    choosing_roles = _evidence(model, subject.choose, f"{subject.name}: roles, choosing", progress)
-    measured_roles = _evidence(model, subject.measure, f"{subject.name}: roles, measuring", progress)
+    choosing_roles = _evidence(model, subject.choose, plan.kind, f"{subject.name}: roles, choosing", progress)
+    measured_roles = _evidence(model, subject.measure, plan.kind, f"{subject.name}: roles, measuring", progress)
     costs = score("ablation", model, subject.costs)
     quality = measure.quality(model)
     with masked(model, locate(model).mask(off=list(map(str, heads)))):
@@ -198,11 +198,19 @@ def _row(head: Head, measured_roles: Roles, loss_added: float, survives: bool) -
     )
 
 
-def _evidence(model: nn.Module, looking: Looking, part: str, progress: Progress) -> Roles:
-    return roles(
-        model, looking.sentences, tokenizer=looking.tokenizer, frequencies=looking.frequencies,
+def _evidence(model: nn.Module, looking: Looking, kind: str, part: str, progress: Progress) -> Roles:
+    """Roles of the heads of a kind. Only those of an encoder do not read translations."""
+    targets = None if kind == "encoder" else looking.sentences.targets
+    measured_roles = roles(
+        model, looking.sentences, tokenizer=looking.tokenizer, targets=targets, frequencies=looking.frequencies,
         progress=named(part, progress),
     )  # fmt: skip
+    if not any(measured_roles[head] for head in locate(model).of_kinds((kind,))):
+        raise UsageError(
+            f"Roles of {kind} heads cannot be measured on these sentences, which have no translations. Give parallel "
+            "text as --data, without --trees, or study encoder heads (--kind encoder)."
+        )
+    return measured_roles
 
 
 def _has_role(evidence: Evidence) -> bool:

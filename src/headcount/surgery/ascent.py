@@ -49,6 +49,7 @@ class _Way:
 
     sites: list[Site]
     calls: Counter[SiteKey]
+    runs: int  # of the model
     layers: list[str]  # layers that run once, whose stored output can replace them
 
 
@@ -93,6 +94,10 @@ class Ascent:
         """The sites to stop at, from the bottom up: in the order in which the model reaches them."""
         return list(self._way.sites)
 
+    def times_in_run(self, site: Site) -> int:
+        """How often one run of the model reaches a site, with the same tokens: several times if layers share it."""
+        return max(1, self._way.calls[site.key] // self._way.runs) if self._way.runs else 1
+
     def restart(self) -> None:
         """Start again from the lowest site, after projections have changed."""
         self._settled.clear()
@@ -127,6 +132,7 @@ class Ascent:
     def _scout(self) -> _Way:
         """Run the first batch to find the order of sites."""
         calls: Counter[SiteKey] = Counter()
+        runs: Counter[str] = Counter()
         memory = Memory()
         by_key = {site.key: site for site in locate(self._model) if site.num_heads}
         batch = next(iter(self._task.batches()), None)
@@ -139,9 +145,10 @@ class Ascent:
         ):
             for key, site in by_key.items():
                 hooks.see_call(site.output, partial(calls.update, [key]))
+            hooks.see_call(self._model, partial(runs.update, ["model"]))
             self._task.nll(self._model, batch)
         sites = [by_key[key] for key in calls if self._wanted is None or key in self._wanted]
-        return _Way(sites, calls, [layer for layer, count in memory.calls.items() if count == 1])
+        return _Way(sites, calls, runs.total(), [layer for layer, count in memory.calls.items() if count == 1])
 
     def _target(self) -> None:
         """Run the full model over all data and store the output of every site and the mean outputs of its heads."""

@@ -101,7 +101,7 @@ def compensate(
             calibration = ascent.calibrate(site, lost[site.key], projections, intercept=intercept)
             fits[site.key] = compensations[method](calibration)
             projections[site.key] = spread(calibration, fits[site.key])
-            rows = max(rows, int(calibration.all.count))
+            rows = max(rows, int(calibration.all.count) // ascent.times_in_run(site))
     return Compensation(method, mask, projections, fits, task.fingerprint, rows, weights)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
+from headcount import journal, processes
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.hooks import original_module
@@ -18,32 +20,59 @@ from headcount.selection.select import counted_layers, most_within, select
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
+from headcount.sites.projection import width_out
 from headcount.sites.running import evaluating, run
 from headcount.surgery.cost import cost, head_parameters
+from headcount.surgery.manifest import json_hash
 from headcount.surgery.remove import remove
 
+TIMES = "milliseconds.json"  # in a folder of states to resume from
 _REPEATS, _WARMUP = 9, 2
 
 
 class Price:
-    """Function from a mask to parameters, FLOPs or measured milliseconds of the whole pruned model."""
+    """Function from a mask to parameters, FLOPs or measured milliseconds of the whole pruned model.
 
-    def __init__(self, model: nn.Module, unit: Unit, *, length: int = 128) -> None:
-        """length: tokens of the synthetic example."""
+    A model is timed once: another time would differ, and a budget that was met would not be met any more.
+    """
+
+    def __init__(
+        self, model: nn.Module, unit: Unit, *, length: int = 128, add_bias: bool = False, folder: Path | None = None
+    ) -> None:
+        """length: tokens of the synthetic example. folder: for measured times, which a resumed run reads again.
+
+        add_bias: whether sites that lose heads get a bias if they have none, as compensation may add.
+        """
         model = original_module(model)
-        self.unit, self._length = unit, longest(model, length)
+        self.unit, self._length, self._add_bias = unit, longest(model, length), add_bias
         self._model = _without_data(model) if unit == "parameters" else model
+        self._file = folder / TIMES if folder is not None and unit == "milliseconds" else None
+        stored = journal.read_json(self._file) if self._file is not None and self._file.is_file() else {}
+        self._known: dict[str, float] = processes.gather(stored)[0]  # of the first process; by mask
 
     def __call__(self, mask: HeadGrid) -> float:
+        key = json_hash([str(head) for head in mask.kept])
+        if key not in self._known:
+            self._known[key] = processes.gather(self._cost(mask))[0]
+            if self._file is not None and processes.is_main():
+                journal.write_json(self._file, self._known)
+        return self._known[key]
+
+    def _cost(self, mask: HeadGrid) -> float:
         small = remove(self._model, mask, verify=False)
         if self.unit == "parameters":
-            return float(sum(parameter.numel() for parameter in small.parameters()))
+            return float(sum(parameter.numel() for parameter in small.parameters()) + self._added(mask))
         if self.unit == "milliseconds":
             return self._milliseconds(small)
         flops = cost(small, length=self._length).flops
         if flops is None:
             raise UsageError("The FLOPs of this model cannot be counted: it does not run on any generated test batch.")
         return float(flops)
+
+    def _added(self, mask: HeadGrid) -> int:
+        """Parameters of added biases."""
+        without = [site for site in locate(self._model) if self._add_bias and site.output.bias is None]
+        return sum(width_out(site.output) for site in without if not all(mask[head] for head in site.head_names()))
 
     def _milliseconds(self, small: nn.Module) -> float:
         """Median time of a forward pass over one example on this machine."""
@@ -80,11 +109,16 @@ def in_heads(
     kinds: Sequence[str] | None = None,
     length: int = 128,
     shape: Shape = FREE,
+    add_bias: bool = False,
+    folder: Path | None = None,
 ) -> Budget:
-    """A budget in heads that meets this budget whichever heads are removed: those that save least are assumed first."""
+    """A budget in heads that meets this budget whichever heads are removed: those that save least are assumed first.
+
+    add_bias, folder: as in `Price`.
+    """
     if budget.counts == "heads":
         return budget
-    sites, price = locate(model), Price(model, budget.counts, length=length)
+    sites, price = locate(model), Price(model, budget.counts, length=length, add_bias=add_bias, folder=folder)
     saved = {site.key: head_parameters(site) for site in sites}
     most_saved = max(saved.values())
     # Removing the last query head of a group also removes a key/value head, so it comes last.

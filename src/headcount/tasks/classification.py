@@ -15,7 +15,7 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
 from headcount.corpora.tables import SUFFIXES
 from headcount.errors import UsageError
-from headcount.hooks import configured_module
+from headcount.hooks import config_of, configured_module
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -104,6 +104,10 @@ class Classification(TextTask):
         _check_classifier(model, next(self.batches()))
         super().check(model)
 
+    def separate(self, model: nn.Module) -> bool:
+        """False also for a model that reads one text at a time."""
+        return _finds_ends(configured_module(model))
+
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BC = self._logits(model, batch)
         return nn.functional.cross_entropy(logits_BC.float(), batch["labels"].to(logits_BC.device), reduction="none")
@@ -119,16 +123,16 @@ class Classification(TextTask):
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per text without smoothing, accuracy, and the task's metric if it is another one."""
-        loss, tables = 0.0, []
+        loss, right, counts = 0.0, 0, np.zeros((1, 1))
         with evaluating(model):
             for batch in self.batches():
                 logits_BC, labels_B = self._logits(model, batch).cpu().float(), batch["labels"]
                 loss += float(nn.functional.cross_entropy(logits_BC, labels_B, reduction="sum"))
-                answers_B = logits_BC.argmax(-1).numpy()
-                tables.append(confusion(answers_B, labels_B.numpy(), logits_BC.shape[-1]).sum(0, keepdims=True))
-        counts = np.concatenate(tables)
-        classes = round(counts.shape[1] ** 0.5)
-        right = float(counts.sum(0).reshape(classes, classes).trace())
+                answers_B = logits_BC.argmax(-1)
+                right += int((answers_B == labels_B).sum())
+                if self.metric is not ACCURACY:  # as large as the square of the number of classes
+                    table = confusion(answers_B.numpy(), labels_B.numpy(), logits_BC.shape[-1])
+                    counts = counts + table.sum(0, keepdims=True)
         further = {} if self.metric is ACCURACY else {self.metric.name.lower(): self.metric.of(counts)}
         return {"loss": loss / len(self), "accuracy": right / len(self), **further}
 
@@ -170,15 +174,18 @@ def _check_classifier(model: nn.Module, batch: Batch) -> None:
             f"{type(plain_model).__name__} {what}: accuracy and loss of a choice between classes say nothing of it. "
             "Use hc.task.of with its own loss."
         )
-    if len(batch["labels"]) > 1 and getattr(config, "pad_token_id", 0) is None and _is_decoder(plain_model):
+    if len(batch["labels"]) > 1 and not _finds_ends(plain_model):
         raise UsageError(
             f"{type(plain_model).__name__} reads its answer at the last token of a text, but its config has no "
             "pad_token_id to find it by in a batch. Set it in config.json, or use batch_size=1 (--batch-size 1)."
         )
 
 
-def _is_decoder(model: nn.Module) -> bool:
-    return isinstance(model, PreTrainedModel) and set(locate(model).kinds) == {"decoder"}
+def _finds_ends(model: nn.Module) -> bool:
+    """Whether the model finds the last token of each text in a batch: decoders do by the padding id of the config."""
+    padding = getattr(config_of(model), "pad_token_id", 0)
+    unknown = padding is None or padding < 0  # some Llama models have -1 for none
+    return not (unknown and isinstance(model, PreTrainedModel) and set(locate(model).kinds) == {"decoder"})
 
 
 def _class_numbers(labels: Sequence[int]) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.hooks import configured_module
+from headcount.hooks import config_of, configured_module
 from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
 from headcount.tasks.soundness import check_ids
@@ -31,9 +31,8 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
     check_length(model, batch["input_ids"].shape[1])
     check_ids(model, batch["input_ids"])
     inputs = {name: batch[name] for name in names}
-    plain_model = configured_module(model)
-    padding, mask_BT = getattr(getattr(plain_model, "config", None), "pad_token_id", None), batch.get("attention_mask")
-    if padding is not None and mask_BT is not None:
+    padding, mask_BT = getattr(config_of(model), "pad_token_id", None), batch.get("attention_mask")
+    if padding is not None and padding >= 0 and mask_BT is not None:  # some Llama models have -1 for none
         inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
     device = input_device(model)
     return {name: value.to(device) for name, value in inputs.items()}

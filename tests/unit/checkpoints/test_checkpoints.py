@@ -273,3 +273,25 @@ def test_a_new_model_of_a_pruned_models_config_has_all_heads(bert: nn.Module, tm
     assert not hasattr(loaded.config, "head_pruning")
     assert hasattr(small.config, "head_pruning"), "it has this config too"
     assert len(hc.locate(hc.load(hc.save(small, tmp_path / "small"))).heads) == len(hc.locate(small).heads)
+
+
+@pytest.mark.parametrize("off", [[], ["decoder.0.1"], ["decoder.*.0", "decoder.*.1"]], ids=["plain", "uneven", "stock"])
+def test_rules_of_generation_that_contradict_each_other_are_no_reason_to_lose_a_model(
+    off: list[str], llama: Any, tmp_path: Path
+) -> None:
+    small = hc.remove(llama, hc.locate(llama).mask(off=off)) if off else llama
+    small.generation_config = tf.GenerationConfig(temperature=0.9, top_p=0.6, max_new_tokens=5)  # as in Llama 2 Chat
+    found = hc.load(hc.save(small, tmp_path / "m"))
+    assert found.generation_config.temperature == 0.9
+    assert found.generation_config.to_diff_dict().keys() >= {"top_p", "max_new_tokens"}
+    assert small.generation_config.temperature == 0.9
+
+
+def test_a_stock_checkpoint_states_the_number_format_of_its_weights(llama: Any, tmp_path: Path) -> None:
+    hc.save(llama.bfloat16(), tmp_path / "half")
+    whole = hc.load(tmp_path / "half").float()
+    with torch.no_grad():
+        whole.lm_head.weight += 1e-3
+    small = hc.remove(whole, hc.locate(whole).mask(off=["decoder.*.0", "decoder.*.1"]))
+    assert is_stock(small)
+    assert identical(weights(hc.load(hc.save(small, tmp_path / "small"))), weights(small))

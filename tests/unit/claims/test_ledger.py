@@ -103,7 +103,7 @@ def test_a_part_that_could_not_be_measured_gives_the_reason() -> None:
 
 
 def test_the_answer_counts_verdicts() -> None:
-    record = Record(LEDGER, Signature("m"), ledger([model(ablation(4, r=-0.8))]))
+    record = Record(LEDGER, Signature("m"), ledger([model(ablation(2, r=-0.8))]))
     answer = sections["ledger"].answer(record)
     counts = "22 claims of the papers: here 2 hold, 1 does not, 19 are open (19 for want of a record)."
     assert answer.startswith(f"1 model (m): {counts}")

@@ -37,6 +37,9 @@ def test_a_single_random_order_decides_nothing() -> None:
     assert decide(CLAIMS["M5"], [model(record)]).holds is True
     fewer = replace(record, parts=replace(record.parts, curves=tuple(one)))
     assert decide(CLAIMS["M5"], [model(fewer)]).holds is None
+    without = model(replace(record, parts=replace(record.parts, leads=())), name="without")
+    verdict = decide(CLAIMS["M5"], [model(fewer), without])
+    assert (verdict.holds, verdict.models, verdict.runs) == (None, 1, 1), "orders of a model that has no lead"
 
 
 def test_an_order_that_knows_nothing_beats_random_orders_rarely() -> None:
@@ -87,7 +90,7 @@ def test_curves_on_the_examples_that_heads_were_ranked_on_are_no_evidence(number
 @pytest.mark.parametrize("number", ["M1", "M2"])
 def test_examples_that_could_not_show_a_loss_do_not_show_that_there_is_none(number: str) -> None:
     """Of 7 examples that are all worse p is .016: no head could harm at .01."""
-    record = ablation(4)
+    record = ablation(2)
 
     def measured_on(examples: int) -> StudiedModel:
         parts = record.parts

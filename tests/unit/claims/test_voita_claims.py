@@ -368,4 +368,6 @@ def test_gates_that_had_not_settled_are_one_sentence() -> None:
         parts = planted.records[0].parts
         points = tuple(replace(point, gates=replace(point.gates, settled=share)) for point in parts.points)
         tradeoffs.append(model(Record("tradeoff", Signature("m"), replace(parts, points=points)), name=str(share)))
-    assert decide(CLAIMS["V8"], tradeoffs).detail.endswith("; 33 to 58% of the gates had settled")
+    verdict = decide(CLAIMS["V8"], tradeoffs)
+    assert verdict.detail.endswith("; 33 to 58% of the gates had settled")
+    assert verdict.runs == 3 * len({point.seed for point in parts.points}), "gates of each model are runs of their own"

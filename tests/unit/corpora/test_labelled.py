@@ -48,6 +48,16 @@ def test_half_of_a_pair_is_read_only_if_it_is_named(tmp_path: Path, first: str, 
     assert read_labelled(path, pair=second).pairs == ["b"]
 
 
+def test_the_second_text_of_a_pair_is_not_the_first_one_too(tmp_path: Path) -> None:
+    """QNLI asks for --pair sentence; the usual column of a text is `sentence` as well."""
+    path = write(tmp_path, "a.tsv", "label\tquestion\tsentence", "1\ta\tb")
+    with pytest.raises(CorpusError, match=r"has the columns label, question; say which is the text"):
+        read_labelled(path, pair="sentence")
+    assert read_labelled(path, text="question", pair="sentence").texts == ["a"]
+    with pytest.raises(CorpusError, match="Both texts of a pair would be the column 'sentence'"):
+        read_labelled(path, text="sentence", pair="sentence")
+
+
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [

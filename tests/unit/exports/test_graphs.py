@@ -252,3 +252,14 @@ def test_a_model_that_cannot_run_is_refused_with_its_reason(monkeypatch: pytest.
     fit = fits(model)["onnx"]
     assert not fit.fits
     assert "cannot run on a text alone (no language for 1 text)." in " ".join(fit.words)
+
+
+@pytest.mark.parametrize("tokenizer", [None, word_tokenizer()], ids=["alone", "tokenizer"])
+def test_a_decoder_that_classifies_without_a_padding_token_is_refused(tokenizer: Any, tmp_path: Path) -> None:
+    """PyTorch refuses batches of it; a graph classified the shorter texts by their padding."""
+    config = transformers.GPT2Config(vocab_size=32, n_embd=16, n_layer=1, n_head=2, bos_token_id=1, eos_token_id=2)
+    model = transformers.GPT2ForSequenceClassification(config).eval()
+    with pytest.raises(NotExportable, match=r"cannot run on several texts .* Set pad_token_id in its config"):
+        hc.export(model, "onnx", tmp_path / "classifier.onnx", tokenizer=tokenizer, check=tokenizer is not None)
+    model.config.pad_token_id = 0
+    assert fits(model)["onnx"].fits

@@ -169,3 +169,16 @@ def test_exports_that_differ_anywhere_are_different(tmp_path: Path) -> None:
     second.write_bytes(b"b" + bytes(2_000_000))
     prints = [Measured.fingerprint(cast(Measured, SimpleNamespace(path=path))) for path in (first, second, first)]
     assert prints[0] == prints[2] != prints[1]
+
+
+def test_files_of_the_user_are_not_counted_as_the_export(tmp_path: Path) -> None:
+    out, model = tmp_path / "graph", zoo.build("bert")
+    alone = hc.export(model, "openvino", out, check=False)
+    before = load_export(out)
+    (out / "results.csv").write_bytes(bytes(1_000_000))
+    again, after = hc.export(model, "openvino", out, check=False, overwrite=True), load_export(out)
+    assert before is not None
+    assert after is not None
+    assert again.size == alone.size == before.size(8).weight_bytes == after.size(8).weight_bytes
+    assert before.fingerprint() == after.fingerprint()
+    assert (out / "results.csv").is_file()

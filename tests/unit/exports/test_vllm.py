@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForCausalLM
+from transformers import AutoModel, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
 import zoo
@@ -72,6 +72,17 @@ def test_a_model_that_is_alike_in_all_layers_needs_no_code(tmp_path: Path) -> No
     hc.export(small, "vllm", tmp_path / "half")
     assert not list((tmp_path / "half").glob("*.py"))
     assert AutoModelForCausalLM.from_pretrained(tmp_path / "half").config.num_key_value_heads == 1
+
+
+def test_a_number_of_heads_that_the_config_refuses_needs_code(tmp_path: Path) -> None:
+    """LlamaConfig wants heads to divide the width, also where their size is given."""
+    sizes = {"hidden_size": 24, "intermediate_size": 16, "vocab_size": 16, "num_hidden_layers": 2, "head_dim": 4}
+    model = LlamaForCausalLM(LlamaConfig(**sizes, num_attention_heads=6, num_key_value_heads=6)).eval()
+    small = hc.remove(model, hc.locate(model).mask(off=["decoder.*.2"]))
+    done = hc.export(small, "vllm", tmp_path / "most")
+    assert done.agreement is not None
+    assert done.agreement.difference < 1e-4
+    assert any("trust_remote_code=True" in note for note in done.notes)
 
 
 def test_other_classes_are_refused_with_what_takes_them(tmp_path: Path) -> None:

@@ -71,6 +71,32 @@ def test_decoders_with_cross_attention_had_one_mask_for_both(config: str, model:
     assert not identical(both, one)
 
 
+def test_one_mask_of_t5_was_that_of_both_stacks() -> None:
+    """T5 of transformers 4 set `decoder_head_mask = head_mask` if only the latter was given and layers were as many."""
+    t5, off = zoo.build("t5"), torch.ones(3, 4)
+    off[1, 2] = 0
+    with hc.masked(t5, hc.locate(t5).mask(off=["encoder.1.2", "decoder.1.2"])):
+        both = outputs(t5)
+    with hc.masked(t5, hc.locate(t5).mask(off="encoder.1.2")):
+        one = outputs(t5)
+    with hc.head_mask(t5, off):
+        assert identical(outputs(t5), both)
+    with hc.head_mask(t5, off, decoder_head_mask=torch.ones(3, 4)):
+        assert identical(outputs(t5), one)
+    assert not identical(both, one)
+
+
+def test_one_mask_of_t5_is_the_encoders_if_the_decoder_has_other_layers() -> None:
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_heads": 4, "vocab_size": 50, "decoder_start_token_id": 0}
+    t5 = tf.T5ForConditionalGeneration(tf.T5Config(num_layers=2, num_decoder_layers=3, **sizes)).eval()
+    off = torch.ones(2, 4)
+    off[1, 2] = 0
+    with hc.masked(t5, hc.locate(t5).mask(off="encoder.1.2")):
+        expected = outputs(t5)
+    with hc.head_mask(t5, off):
+        assert identical(outputs(t5), expected)
+
+
 def test_gradients_reach_the_mask(llama: nn.Module) -> None:
     mask = torch.ones(3, 4, requires_grad=True)
     with hc.head_mask(llama, mask):

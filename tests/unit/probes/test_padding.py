@@ -172,11 +172,15 @@ def _given(name: str, model: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]
     other = {
         "values": mask_BT * torch.tensor([[1], [2], [3]]),
         "per query and key": torch.zeros(3, 1, 11, 11).masked_fill(~grid_BQK, torch.finfo(torch.float32).min),
+        "per query and key, -1e9": torch.zeros(3, 1, 11, 11).masked_fill(~grid_BQK, -1e9),
+        "per query and key, -10000": torch.zeros(3, 1, 11, 11).masked_fill(~grid_BQK, -10000.0),
     }
     return batch | {"attention_mask": other[name]}
 
 
-@pytest.mark.parametrize("name", ["embeddings", "values", "per query and key"])
+@pytest.mark.parametrize(
+    "name", ["embeddings", "values", "per query and key", "per query and key, -1e9", "per query and key, -10000"]
+)
 def test_masks_of_other_forms(name: str) -> None:
     model = _scaled(tf.BertForSequenceClassification(tf.BertConfig(**_BERT, pad_token_id=1)))
     batch = _texts()

@@ -189,7 +189,7 @@ def planted() -> nn.Module:
         ("l0", {"steps": 75, "gate_rate": 0.2}),
         ("l0", {"steps": 75, "gate_rate": 0.2, "variant": "paper"}),
         ("subset", {"pipelined": True, "hot": 1.0}),
-        ("subset", {"hot": 1.0}),
+        pytest.param("subset", {"hot": 1.0}, marks=pytest.mark.slow),
         ("subset", {"straight_through": True, "hot": 1.0}),
     ],
 )
@@ -204,7 +204,7 @@ def test_the_crucial_head_stays(planted: nn.Module, method: str, options: dict[s
 
 
 def test_a_fixed_factor_closes_what_is_dead_and_says_if_all_close(planted: nn.Module) -> None:
-    course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1}
+    course = {"steps": 75, "tune": ALONE, "gate_rate": 0.2}
     found = hc.prune(planted, Imitation(planted), choose="l0", penalty=0.01, **course)
     assert [str(head) for head in found.mask.kept] == [CRUCIAL]
     assert found.record.parts.gates.settled > 0.9
@@ -520,8 +520,7 @@ def drive(worth: np.ndarray, keep: int, *, scale: float, variant: str) -> tuple[
     return by_rank, float(kept / best)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e3, 1e-3])
-@pytest.mark.parametrize("keep", [1, 3, 6, 9])
+@pytest.mark.parametrize(("keep", "scale"), [(1, 1.0), (3, 1.0), (6, 1.0), (9, 1.0), (3, 1e3), (6, 1e-3)])
 @pytest.mark.parametrize("variant", ["default", "voita2019-code"])
 def test_the_factor_finds_the_heads_of_most_worth_whatever_the_scale_of_the_loss(
     keep: int, scale: float, variant: str

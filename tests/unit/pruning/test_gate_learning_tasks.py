@@ -32,8 +32,15 @@ def writer() -> tuple[Any, Any]:
     return LlamaForCausalLM(LlamaConfig(**SIZE, num_key_value_heads=2)), task
 
 
-@pytest.mark.parametrize("made", [classifier, writer])
-@pytest.mark.parametrize(("method", "options"), [("l0", {}), ("subset", {"hot": 1.0})])
+@pytest.mark.parametrize(
+    ("made", "method", "options"),
+    [
+        (classifier, "l0", {}),
+        (writer, "subset", {"hot": 1.0}),
+        pytest.param(classifier, "subset", {"hot": 1.0}, marks=pytest.mark.slow),
+        pytest.param(writer, "l0", {}, marks=pytest.mark.slow),
+    ],
+)
 def test_a_quarter_of_the_heads_learns_the_task(made: Any, method: str, options: dict[str, Any]) -> None:
     torch.manual_seed(0)
     model, task = made()

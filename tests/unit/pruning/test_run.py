@@ -17,7 +17,7 @@ from torch import nn
 import headcount as hc
 import zoo
 from forks import PATIENCE, started
-from headcount.errors import ModelError, NotRemovable, UsageError, VerificationError
+from headcount.errors import FolderError, ModelError, NotRemovable, UsageError, VerificationError
 from headcount.progress import silent
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
 from headcount.pruning.choosers.given import Given
@@ -26,6 +26,7 @@ from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
 from headcount.pruning.saving import Saving
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.running import full_precision
+from headcount.surgery.price import Price
 from tokens import sentences, word_tokenizer
 
 TUNING = hc.Tuning(steps=4, distill=0.5, warmup=1, batch=60, chunk=60, rate=1e-3)
@@ -345,3 +346,61 @@ def test_settings_of_a_compensation_are_refused_without_one() -> None:
         hc.prune(model, texts, add_bias=True, **options)
     with pytest.raises(UsageError, match=r"calibrate_on is for a compensation.*choose_on"):
         hc.prune(model, texts, calibrate_on=texts, **options)
+
+
+@pytest.mark.parametrize(("choose", "options"), [("greedy", {}), ("fisher", {}), ("l0", {"steps": 2}), ("random", {})])
+def test_a_budget_of_milliseconds_has_as_many_heads_after_an_interruption(
+    choose: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Timed anew, a model takes another time, and the weights in training had other shapes."""
+
+    def prune(rest_of_model: float) -> Any:
+        monkeypatch.setattr(Price, "_milliseconds", lambda _, small: rest_of_model + len(hc.locate(small).heads))
+        return hc.prune(model, train, folder=tmp_path, **settings)
+
+    model, train = zoo.build("bert").eval(), task(2, 20)
+    settings = {"choose": choose, "keep": "80%ms", "tune": replace(TUNING, distill=0.0), **options}
+    first, again = prune(0.0), prune(10.0)
+    assert first.mask == again.mask
+    assert same(first.model, again.model)
+
+
+def test_a_budget_of_milliseconds_is_not_missed_after_it_was_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {12: iter([12.0] * 9), 11: iter([9.0, 30.0]), 0: iter([1.0] * 9)}  # by the heads left
+    monkeypatch.setattr(Price, "_milliseconds", lambda _, small: next(times[len(hc.locate(small).heads)]))
+    result = hc.prune(zoo.build("bert").eval(), task(), choose="greedy", keep="80%ms", candidates=1)
+    assert len(result.mask.kept) == 11
+
+
+def test_a_budget_that_no_search_can_meet_is_refused_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headcount.pruning.search.Search.steps", None)
+    with pytest.raises(UsageError, match="Pruning heads cannot save more"):
+        hc.prune(zoo.build("bert").eval(), task(), choose="greedy", keep="10%params")
+
+
+@pytest.mark.parametrize("choose", ["greedy", "fisher", "magnitude"])
+def test_a_budget_of_parameters_includes_an_added_bias(choose: str) -> None:
+    model = zoo.build("llama").eval()
+    texts = hc.task("language-modelling", texts=sentences(6), tokenizer=word_tokenizer())
+    without_bias = hc.prune(model, texts, choose=choose, keep=hc.Budget(heads=len(hc.locate(model).heads) - 1))
+    most = without_bias.record.parts.cost.after.parameters
+    settings: dict[str, Any] = {"choose": choose, "compensate": "lstsq", "add_bias": True}
+    result = hc.prune(model, texts, keep=hc.Budget(parameters=most), **settings)
+    assert result.record.parts.cost.after.parameters <= most
+
+
+def test_a_full_disk_at_the_first_state_of_fine_tuning_leaves_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise FolderError("The disk is full")
+
+    monkeypatch.setattr("headcount.training.loop.write_state", full)
+    pipeline = Pipeline(chooser_of("greedy"), hc.Budget(heads=11), tuning=replace(TUNING, distill=0.0))
+    data = Data(train=task(2, 20), choose=task(1), measure=task(3))
+    with pytest.raises(FolderError):
+        prune_in_folder(pipeline, zoo.build("bert").eval(), data, tmp_path / "out", Saving("bert"))
+    monkeypatch.undo()
+    monkeypatch.setattr("headcount.pruning.search.Search.steps", None)  # nothing is searched again
+    record = prune_in_folder(pipeline, zoo.build("bert").eval(), data, tmp_path / "out", Saving("bert"))
+    assert len(record.parts.heads) == 11

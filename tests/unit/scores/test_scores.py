@@ -316,3 +316,18 @@ def test_confidence_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(ModelError, match=r"attention weights at decoder\.0 that are NaN or infinite.*float32"):
         hc.score("confidence", llama, task)
     assert np.isfinite(hc.score("confidence", llama.float(), task).numbers()).all()
+
+
+def test_special_tokens_of_a_model_of_texts_and_images_are_those_of_its_text() -> None:
+    """Its config has a config for each part and names no tokens itself; without a tokenizer all tokens were words."""
+    clip = zoo.build("clip")
+    text, image = clip.config.text_config, clip.config.vision_config
+    ids = torch.tensor(
+        [[text.bos_token_id, 5, 6, 7, text.eos_token_id], [text.bos_token_id, 8, 9, 10, text.eos_token_id]]
+    )
+    pixels = torch.zeros(2, 3, image.image_size, image.image_size)
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "pixel_values": pixels}
+    task = hc.task.of([batch], nll=lambda model, batch: model(**batch).logits_per_text.diagonal())
+    known = hc.score("confidence", clip, task, specials=[text.bos_token_id, text.eos_token_id])
+    found = hc.score("confidence", clip, task)
+    assert found.numbers().tolist() == known.numbers().tolist()

@@ -119,6 +119,20 @@ def test_units_stay_or_go_together() -> None:
     with pytest.raises(UsageError, match="layers with whole groups; the nearest number is 2 or 4"):
         kept(budget=Budget(heads=3))
     ragged = [groups[0][:1], *groups[1:]]
-    assert [str(head) for head in select(grid, Budget(heads=3), units=ragged).kept] == [
+    pruned = HeadGrid([(head, value) for head, value in grid.items() if str(head) != "decoder.0.1"])
+    assert [str(head) for head in select(pruned, Budget(heads=3), units=ragged).kept] == [
         "decoder.0.0", "decoder.1.0", "decoder.1.1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("argument", ["units", "groups"])
+def test_heads_that_are_in_no_group_are_not_removed_silently(argument: str) -> None:
+    grid = HeadGrid([(Head("decoder", 0, index), float(index)) for index in range(4)])
+    low, high = grid.heads[:2], grid.heads[2:]
+    for groups, message in (
+        ([low], "decoder.0.2 has a score and is in 0 of them"),
+        ([low, high, high], "decoder.0.2 has a score and is in 2 of them"),
+        ([low, high, (Head("decoder", 1, 0),)], "decoder.1.0 has no score and is in 1 of them"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            select(grid, Budget(share=0.5), **{argument: groups})  # type: ignore[arg-type]

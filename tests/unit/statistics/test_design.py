@@ -92,16 +92,25 @@ def test_values_that_are_all_equal_have_no_design_effect() -> None:
 def test_a_share_of_heads_is_as_certain_as_its_layers_allow() -> None:
     """A share of the variance between groups of 1 leaves groups; of 0, heads, but with the t of so many groups."""
     layers = [*np.repeat(np.arange(6), 8).tolist()]
-    exact = share_interval(24, 48)
-    quantile = t.ppf(0.975, 5) / 1.959964
+    fewer = (1.959964 / t.ppf(0.975, 5)) ** 2
     by_layer = share_in_groups([layer < 3 for layer in layers], layers)
-    assert by_layer.value - by_layer.low == pytest.approx(quantile * 8**0.5 * (0.5 - exact.low))
+    assert by_layer == pytest.approx(share_interval(3 * fewer, 6 * fewer))
     even = share_in_groups([bool(place % 2) for place in range(48)], layers)
-    assert even.value - even.low == pytest.approx(quantile * (0.5 - exact.low))
+    worth = 48 / (1 + 7 / 25) * fewer  # 24 heads differ from the others
+    assert even == pytest.approx(share_interval(worth / 2, worth))
     assert share_in_groups([True, False] * 4, [*range(8)]) == share_interval(4, 8), "a head of each layer"
     assert np.isnan(share_in_groups([True] * 8, [0, 1] * 4).low), "two layers"
-    everyone = share_in_groups([True] * 48, layers)
-    assert 1 - everyone.low == pytest.approx(quantile * 8**0.5 * (1 - share_interval(48, 48).low))
+    assert share_in_groups([True] * 48, layers) == share_interval(6, 6), "each layer counts as one head"
+    assert share_in_groups([False] * 48, layers) == share_interval(0, 6)
+
+
+def test_a_share_near_1_that_depends_on_the_layer_is_as_certain_as_one_of_a_half() -> None:
+    """Shares of layers are .9 on average, with .4 times the variance of a head; of 500 lower ends, 11% were above."""
+    random, layers = np.random.default_rng(0), np.repeat(np.arange(12), 12)
+    shares = random.beta(0.9 * 1.5, 0.1 * 1.5, (200, 12))
+    found = [share_in_groups((random.random(144) < row[layers]).tolist(), layers.tolist()) for row in shares]
+    assert np.mean([row.low > 0.9 for row in found]) < 0.05
+    assert np.mean([row.high < 0.9 for row in found]) < 0.05
 
 
 def test_a_share_that_depends_on_the_layer_is_rarely_decided_at_its_threshold() -> None:

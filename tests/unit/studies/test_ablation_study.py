@@ -36,13 +36,23 @@ def test_the_same_examples_twice_are_no_second_data_set() -> None:
 
 def test_best_heads_are_chosen_on_other_examples() -> None:
     model = classifier()
-    dev, test = labelled(1), labelled(2)
+    dev, test, second = labelled(1), labelled(2), labelled(3)
     on_dev, on_test = ablate(model, dev).parts, ablate(model, test).parts
-    apart = ablate(model, test, choose_on=dev, other=dev).parts
+    apart = ablate(model, test, choose_on=dev, other=second).parts
+    transferred = ablate(model, dev, other=second).parts.all_but_one_chosen_elsewhere
     heads = {site: best.head for site, best in apart.all_but_one.items()}
     assert heads == {site: best.head for site, best in on_dev.all_but_one.items()}
     assert heads != {site: best.head for site, best in on_test.all_but_one.items()}, "or there is nothing to see"
     for site, best in apart.all_but_one.items():
         assert best.value <= on_test.all_but_one[site].value, "no head is better than the best one there"
-        assert apart.all_but_one_chosen_elsewhere[site].value == on_dev.all_but_one[site].value
+        assert apart.all_but_one_chosen_elsewhere[site] == transferred[site]
     assert (apart.alone_held_out, on_test.alone_held_out) == (True, False)
+
+
+def test_heads_that_were_chosen_on_the_second_data_were_not_chosen_elsewhere() -> None:
+    """`study michel2019 --other-split dev` chooses on dev: the page had the choice as a measurement on second data."""
+    dev, test = labelled(1), labelled(2)
+    parts = ablate(classifier(), test, choose_on=dev, other=dev).parts
+    assert parts.alone_held_out
+    assert parts.other is not None
+    assert parts.all_but_one_chosen_elsewhere is None

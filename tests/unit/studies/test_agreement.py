@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from torch import Tensor
 
 import headcount as hc
 from games import game, one_layer
-from headcount.errors import UsageError
+from headcount.errors import HeadcountError, UsageError
 from headcount.heads import HeadGrid
+from headcount.scores.score import Scores, score
 from headcount.studies.agreement import agreement, overlaps
 
 WORTH = (2.0, 4.0, 1.0, 3.0)
@@ -50,3 +54,27 @@ def test_equal_heads_share_the_places_at_the_top() -> None:
     assert [row.overlap for row in overlaps(deep, exact)] == pytest.approx(
         [row.chance for row in overlaps(deep, exact)]
     )
+
+
+def test_finished_scores_are_not_measured_again_after_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ablation comes first and takes longest: it was lost when a later score was interrupted."""
+    model, methods = one_layer(), ["random", "shapley"]
+    whole = agreement(model, game(model, linear), methods=methods).parts
+    measured: list[str] = []
+
+    def interrupted(name: str, *arguments: Any, **options: Any) -> Scores:
+        measured.append(name)
+        if name == "shapley" and measured.count(name) == 1:
+            raise KeyboardInterrupt
+        return score(name, *arguments, **options)
+
+    monkeypatch.setattr("headcount.studies.agreement.score", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        agreement(model, game(model, linear), methods=methods, folder=tmp_path)
+    resumed = agreement(model, game(model, linear), methods=methods, folder=tmp_path).parts
+    assert measured == ["ablation", "random", "shapley", "shapley"]
+    assert resumed == whole
+    with pytest.raises(HeadcountError, match="other settings"):
+        agreement(model, game(model, linear, rows=7), methods=methods, folder=tmp_path)

@@ -19,6 +19,7 @@ from headcount.head_roles.measure import Roles
 from headcount.metrics import LOSS
 from headcount.studies.compensation import ratio
 from headcount.studies.playing import comparison, play, task_of
+from headcount.studies.roles import look
 from planted import tokenizer
 
 WIDTH = 16  # of tokens, of positions and of a head
@@ -107,3 +108,13 @@ def test_shares_and_ratios_of_a_few_large_losses() -> None:
         assert kept is not None
         missed += [not interval.low <= 0.5 <= interval.high for interval in (kept, ratio(lost, effect))]
     assert (missed / 200 < 0.12).all()
+
+
+def test_heads_are_replaced_on_the_sentences_that_roles_were_measured_on() -> None:
+    """A text beyond the positions is skipped by roles; it was refused after them, and they were lost."""
+    model, texts = reader(), [" ".join(["a"] * length) for length in (5, WIDTH + 1, 7)]
+    tokens = tokenizer()
+    assert len(tokens(texts[1])["input_ids"]) > WIDTH
+    parts = look(model, Sentences(texts), tokens, play_on=task_of(model, Sentences(texts), tokens)).parts
+    assert (parts.sentences, len(task_of(model, Sentences(texts), tokens))) == (2, 2)
+    assert parts.played is not None

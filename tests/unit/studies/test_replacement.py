@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel
 
 import headcount as hc
 from games import one_layer
 from headcount.errors import UsageError
 from headcount.studies.replacement import replacements
+from tokens import sentences, word_tokenizer
 
 
 def own_output(model: nn.Module, rows: int = 8) -> Any:
@@ -68,3 +70,19 @@ def test_what_cannot_be_replaced_is_refused(model: nn.Module) -> None:
     mask = hc.locate(model).mask(off="encoder.0.2")
     with pytest.raises(UsageError, match="needs at least two examples"), hc.masked(model, mask, replace="resample"):
         model(torch.zeros(1, 5, dtype=torch.long))
+
+
+def test_an_example_that_is_alone_in_its_batch_is_measured_with_others() -> None:
+    """The last of 9 texts in batches of 4 was refused, after all others had been measured."""
+    torch.manual_seed(0)
+    size = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 16, "vocab_size": 99, "initializer_range": 0.5}
+    reader = GPT2LMHeadModel(GPT2Config(**size, bos_token_id=1, eos_token_id=2)).eval()
+    texts = {"texts": sentences(9), "tokenizer": word_tokenizer()}
+    task = hc.task("language-modelling", **texts, batch_size=4, metric="loss")
+    parts = replacements(reader, task).parts
+    assert parts.value == pytest.approx(task.quality(reader).value, rel=1e-6)
+    ablated = hc.score("ablation", reader, task)
+    for head, effect in parts.effects["zero"].items():
+        assert effect.examples == 9
+        assert effect.difference == pytest.approx(ablated[head], abs=1e-6)
+    assert all(effect.difference for effect in parts.effects["resample"].values())

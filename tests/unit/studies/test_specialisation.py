@@ -225,3 +225,35 @@ def test_a_model_is_measured_with_other_texts_for_training_and_relations_that_on
     assert "nsubj v->s" in labels
     assert "advmod v->a" not in labels
     assert sum(head.survives for head in row.by_head.values()) == 2
+
+
+def test_heads_of_the_decoder_are_studied_on_translations(tmp_path: Path) -> None:
+    """Roles were those of the encoder alone: an AttributeError, after the gates had been trained."""
+    tokenizer = laboratory.vocabulary(tmp_path / "vocabulary")
+    pairs = {split: laboratory.parallel()[split][:60] for split in ("train", "dev", "test")}
+    data = Data(
+        *(
+            Translation(source=texts["source"], target=texts["target"], tokenizer=tokenizer, metric="loss")
+            for texts in pairs.values()
+        )
+    )
+    plan = SpecialisationPlan(
+        keep=2, gate_steps=2, tuning=Tuning(steps=2, warmup=1, batch=100, chunk=50), kind="decoder"
+    )
+
+    def study(folder: str, *, translated: bool) -> ModelRow:
+        choose, measure = (
+            Looking(Sentences(pairs[split]["source"], pairs[split]["target"] if translated else None), tokenizer)
+            for split in ("dev", "test")
+        )
+        whole = laboratory.model(tokenizer, dropout=0.0)
+        studied = ModelWithData("m", whole, data, data.measuring, choose, measure)
+        return specialisation({"m": lambda: studied}, plan, folder=tmp_path / folder).parts.models["m"]
+
+    row = study("translated", translated=True)
+    assert {name.partition(".")[0] for name in row.by_head} == {"decoder"}
+    assert sum(head.survives for head in row.by_head.values()) == 2
+    assert {best.role for best in row.best_of_roles} == {"positional"}
+    with pytest.raises(UsageError, match="Roles of decoder heads cannot be measured"):
+        study("source alone", translated=False)
+    assert not (tmp_path / "source alone" / "0" / "arms").exists(), "before any training"

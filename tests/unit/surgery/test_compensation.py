@@ -158,6 +158,17 @@ def test_the_strength_is_the_best_on_rows_that_were_left_out(bert: nn.Module, si
     assert found.explained == pytest.approx(1 - errors[best] / total, abs=1e-6)
 
 
+@pytest.mark.parametrize("architecture", ["bert", "albert"])
+def test_tokens_are_counted_once_however_many_layers_share_a_module(architecture: str) -> None:
+    model = zoo.build(architecture).eval()
+    mask, data = hc.locate(model).mask(off=["encoder.0.0"]), batches(model)
+    tokens = sum(int(batch["attention_mask"].sum()) for batch in data)
+    once = hc.task.of(data, nll=run)
+    twice = hc.task.of(data, nll=lambda model, batch: run(model, batch) + run(model, batch))
+    assert hc.compensate(model, mask, once).rows == tokens
+    assert hc.compensate(model, mask, twice).rows == 2 * tokens, "each run has texts of its own"
+
+
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("architecture", ["bert", "marian", "llama"])
 def test_with_all_heads_kept_nothing_changes(architecture: str, how: str) -> None:

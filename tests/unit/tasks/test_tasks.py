@@ -55,8 +55,9 @@ def test_models_that_do_not_choose_one_class_are_refused(settings: dict[str, Any
             measure()
 
 
-def test_a_decoder_without_a_padding_id_classifies_texts_one_by_one() -> None:
-    config = GPT2Config(vocab_size=99, n_embd=16, n_layer=1, n_head=2, pad_token_id=None)
+@pytest.mark.parametrize("padding", [None, -1])
+def test_a_decoder_without_a_padding_id_classifies_texts_one_by_one(padding: int | None) -> None:
+    config = GPT2Config(vocab_size=99, n_embd=16, n_layer=1, n_head=2, pad_token_id=padding)
     model = GPT2ForSequenceClassification(config).eval()
     settings: dict[str, Any] = {"texts": TEXTS, "labels": LABELS, "tokenizer": word_tokenizer()}
     with pytest.raises(UsageError, match=r"no pad_token_id.*--batch-size 1"):
@@ -65,6 +66,9 @@ def test_a_decoder_without_a_padding_id_classifies_texts_one_by_one() -> None:
     with torch.no_grad():
         answers = [int(model(**word_tokenizer()(text, return_tensors="pt")).logits.argmax()) for text in TEXTS]
     assert found.statistics[:, 0].tolist() == [int(a == b) for a, b in zip(answers, LABELS, strict=True)]
+    hc.score(
+        "ablation", model, hc.task("classification", batch_size=1, **settings)
+    )  # heads are not masked in one batch
 
 
 @pytest.mark.parametrize("left", [True, False])

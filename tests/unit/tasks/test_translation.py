@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,31 @@ def test_bleu_is_sacrebleus(texts: Any) -> None:
         assert "eff:no" in signature
 
 
+@pytest.mark.parametrize(
+    ("references", "written", "words"),
+    [
+        (
+            ["我昨天买了三本书。", "ok", "他每天早上去公园跑步。"],
+            ["我昨天买三本书。", "ok", "他每天早上去公园。"],
+            "zh",
+        ),
+        (["私は本を三冊買いました。", "ok"], ["私は三冊の本を買いました。", "ok"], "char"),
+        (["ฉันไปโรงเรียนทุกวัน", "ok"], ["ฉันไปโรงเรียน", "ok"], "char"),
+        (["The man sees 北京 today.", "ok"], ["The man saw 北京 today.", "ok"], "13a"),
+    ],
+)
+def test_bleu_of_languages_without_spaces_counts_characters(
+    tokenizer: Any, references: list[str], written: list[str], words: str
+) -> None:
+    """A sentence was one word, and BLEU nearly 0 unless it was repeated exactly."""
+    task = make(tokenizer, (list("abc")[: len(references)], references))
+    found = task.judge(written)
+    assert found.value == pytest.approx(sacrebleu.corpus_bleu(written, [references], tokenize=words).score)
+    assert f"tok:{words}|" in found.signature.arguments["metric"]
+    some = task.statistics(np.array([1]), [tokenizer("ok")["input_ids"]])  # as of all sentences
+    assert some[0, 1] == found.statistics[1, 1]
+
+
 def test_bleu_of_many_sums_at_once(texts: Any) -> None:
     statistics, _ = bleu_statistics([text[:-3] for text in texts[1]], texts[1])
     halves = np.stack([statistics[:20].sum(0), statistics[20:].sum(0)])
@@ -193,6 +219,29 @@ def test_wrong_input(tokenizer: Any, model: Any, texts: Any, bert: Any) -> None:
         make(tokenizer, texts).held_out(bert)
     with pytest.raises(UsageError, match="at least 1"):
         decode(model, make(tokenizer, texts).source_ids, padding=2, beams=0)
+
+
+def test_sources_without_the_instruction_of_the_model_are_warned_of(
+    tokenizer: Any, model: Any, texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T5 is told to translate, and Marian models of several languages into which, at the beginning of a sentence."""
+
+    def warned(beginning: str = "") -> bool:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            make(tokenizer, ([beginning + text for text in texts[0]], texts[1])).check(model)
+        return any("no sentence begins so" in str(warning.message) for warning in caught)
+
+    assert not warned()
+    monkeypatch.setattr(tokenizer, "supported_language_codes", [">>fra<<"])
+    assert not warned()
+    monkeypatch.setattr(tokenizer, "supported_language_codes", [">>fra<<", ">>spa<<"])
+    assert warned()
+    assert not warned(">>spa<< ")
+    tasks = {"summarization": {"num_beams": 4}, "translation_en_to_de": {"prefix": "translate English to German: "}}
+    monkeypatch.setattr(model.config, "task_specific_params", tasks, raising=False)
+    assert warned()
+    assert not warned("translate English to German: ")
 
 
 def test_hub_marian_tokenizers_work(tmp_path: Path) -> None:

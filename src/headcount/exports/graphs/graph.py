@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,15 +74,25 @@ def _reader_obstacle(model: PreTrainedModel) -> Obstacle | None:
     batch, name = example_batch(model, batch=1, length=2), type(model).__name__
     if batch["input_ids"].dim() > 2:
         return Obstacle(f"{name} takes several texts for one answer", "Only models that take one text are exported")
-    try:
-        with evaluating(model):
-            result = model(**text_inputs(model, batch))
-    except Exception as error:  # noqa: BLE001  (an unknown model may fail in any way)
-        reason = str(error).partition("\n")[0][:200]
+    text = text_inputs(model, batch)
+    result, reason = _tried(model, text)
+    if result is None:
         return Obstacle(f"{name} cannot run on a text alone ({reason})", "Only models that take one text are exported")
+    several, reason = _tried(model, {part: tensor.repeat(2, 1) for part, tensor in text.items()})
+    if several is None:  # a graph would not notice: it would classify a shorter text by its padding
+        return Obstacle(f"{name} cannot run on several texts ({reason})", "Set pad_token_id in its config")
     if all(getattr(result, output, None) is None for output in _OUTPUTS):
         return Obstacle(f"{name} returns {', '.join(result)}", f"Only models of {' or '.join(_OUTPUTS)} are exported")
     return None
+
+
+def _tried(model: PreTrainedModel, text: Batch) -> tuple[Any, str]:
+    """Return the output of a model, or None and the first line of the error; an unknown model may fail in any way."""
+    try:
+        with evaluating(model):
+            return model(**text), ""
+    except Exception as error:  # noqa: BLE001
+        return None, str(error).partition("\n")[0][:200]
 
 
 def costs(model: PreTrainedModel) -> list[str]:

@@ -31,14 +31,13 @@ class Fisher(Chooser):
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.pruning.information import information, rearrange, search
         from headcount.record.results.prune import ChoiceDetails
-        from headcount.surgery.price import Price
 
         budget, information_HH = (
             pipeline.budget,
             information(model, self.data_of(data, pipeline), granularity=self.granularity),
         )
         execution.progress("Fisher information", 1, 1)
-        price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
+        price = execution.price(model, pipeline)
         shape = pipeline.shape
         searched = search(model, information_HH, budget, kinds=pipeline.kinds, shape=shape, price=price)
         mask = rearrange(model, information_HH, searched, shape=shape) if self.rearrange else searched

@@ -38,12 +38,15 @@ class Greedy(Chooser):
         from headcount.pruning.search import Search
         from headcount.pruning.trail import follow
         from headcount.record.results.prune import ChoiceDetails
+        from headcount.selection.select import most_within
         from headcount.sites.locate import locate
-        from headcount.surgery.price import Price
 
         heads, budget = locate(model).of_kinds(pipeline.kinds), pipeline.budget
-        price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
+        price = execution.price(model, pipeline)
         limit = price.limit(budget) if price is not None else 0.0
+        if price is not None:  # fails before the search if the model costs too much without any of these heads
+            none_left = locate(model).mask(off=heads)
+            most_within(limit, lambda _: price(none_left), [0], what=budget.counts)
         keep = budget.of(len(heads)) if price is None else None
         search = Search(
             model, self.data_of(data, pipeline), kinds=pipeline.kinds, compensate=pipeline.compensate,
@@ -75,10 +78,8 @@ class Greedy(Chooser):
         """The saved steps. Searches for other budgets share them, unless a shape makes them depend on the budget."""
         from headcount.pruning.trail import Trail
 
-        folder = execution.shared or execution.folder
         shape = "" if pipeline.shape.free else f"-{pipeline.shape}-{pipeline.keep if keep is None else keep}"
-        name = f"greedy-{pipeline.compensate}{shape}.json".replace(":", "_")
-        return Trail(folder / name if folder else None)
+        return Trail.inside(execution.shared or execution.folder, f"{pipeline.compensate}{shape}".replace(":", "_"))
 
 
 CHOOSER = Greedy

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
@@ -11,18 +12,37 @@ from headcount.metrics import Metric
 
 _ORDER = 4
 COLUMNS = ("hypothesis length", "reference length", *(f"{what} {n}" for what in ("matches", "n-grams") for n in "1234"))
+# Scripts without spaces between words: Chinese characters; Japanese kana, Thai, Lao, Tibetan, Burmese and Khmer.
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_OTHERS = re.compile("[\u3040-\u30ff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]")
+
+
+def tokenization(references: Iterable[str]) -> str:
+    """How sacrebleu divides these references into words: 13a, at spaces and punctuation, where most have spaces.
+
+    A sentence without spaces would be a single word, and BLEU 0 unless it is repeated exactly. Chinese is divided by zh
+    as in sacrebleu, other scripts without spaces into characters.
+    """
+    letters = han = others = 0
+    for text in references:
+        letters += sum(map(str.isalpha, text))
+        han += len(_HAN.findall(text))
+        others += len(_OTHERS.findall(text))
+    if han + others <= letters / 2:
+        return "13a"
+    return "zh" if others < han / 10 else "char"  # Japanese has both; Chinese texts may quote a word of it
 
 
 def bleu_statistics(
-    hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
+    hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False, tokenize: str = "13a"
 ) -> tuple[np.ndarray, str]:
     """[N, 10]: statistics of each sentence for corpus BLEU, named in COLUMNS; and the signature of sacrebleu."""
-    metric = BLEU(lowercase=lowercase, effective_order=True)  # concerns the score of a sentence, which is not used
+    corpus = BLEU(lowercase=lowercase, tokenize=tokenize)
+    metric = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=True)  # of a sentence's score, not used
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         score = metric.sentence_score(hypothesis, [reference])
         rows.append([score.sys_len, score.ref_len, *score.counts, *score.totals])
-    corpus = BLEU(lowercase=lowercase)
     corpus.corpus_score(["a"], [["a"]])  # the signature has the number of references only after use
     return np.array(rows, dtype=np.int64).reshape(len(rows), 2 + 2 * _ORDER), str(corpus.get_signature())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from headcount.corpora.ragged import Ragged
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
 from headcount.errors import UsageError
-from headcount.hooks import config_of
+from headcount.hooks import config_of, configured_module
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -31,7 +32,7 @@ from headcount.tasks.quality import Evaluation, Quality
 from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
 from headcount.tasks.texts import check_length, warn_of_repeats, warn_of_unknown_words
-from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
+from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics, tokenization
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, check_language, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
 
@@ -155,6 +156,18 @@ class Translation(Task):
         """Number of tokens that `loss_sum` sums over."""
         return int(self.target_ids.lengths[rows].sum())
 
+    def check(self, model: nn.Module) -> None:
+        super().check(model)
+        beginnings = _beginnings(model, self.tokenizer)
+        if beginnings and len(self.source) and not any(text.startswith(beginnings) for text in self.source):
+            warnings.warn(
+                f"{type(configured_module(model)).__name__} reads at the beginning of a source sentence what it has to "
+                f"do ({', '.join(map(repr, beginnings[:3]))}{', ...' * (len(beginnings) > 3)}), but no sentence begins "
+                "so: its output may be no translation, or in another language. Write it before each source sentence, "
+                "unless the model was trained without.",
+                stacklevel=3,
+            )
+
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BTV, labels_BT = _predict(model, batch)
         nll_B = _cross_entropy(logits_BTV, labels_BT).view_as(labels_BT).sum(-1)
@@ -214,7 +227,7 @@ class Translation(Task):
 
     def statistics(self, rows: np.ndarray, written: Sequence[Sequence[int]]) -> np.ndarray:
         texts = self.tokenizer.batch_decode([list(ids) for ids in written], skip_special_tokens=True)
-        return bleu_statistics(texts, [self.target[row] for row in rows], lowercase=self._lowercase)[0]
+        return bleu_statistics(texts, [self.target[row] for row in rows], **self._comparison)[0]
 
     def translations(self, model: nn.Module, *, progress: Progress = silent) -> list[str]:
         """The model's output for each source sentence."""
@@ -252,9 +265,14 @@ class Translation(Task):
         settings = {"BLEU": str(quality.signature.arguments["metric"]), "chrF": str(chrf.get_signature())}
         return Evaluation(quality, measures, tuple(COLUMNS), settings, tuple(written))
 
+    @cached_property
+    def _comparison(self) -> dict[str, Any]:
+        """How BLEU compares texts: alike for all of the data, whatever sentences are compared."""
+        return {"lowercase": self._lowercase, "tokenize": tokenization(self.target)}
+
     def judge(self, written: Sequence[str]) -> Quality:
         """BLEU of translations against the targets."""
-        statistics_N10, bleu_signature = bleu_statistics(written, list(self.target), lowercase=self._lowercase)
+        statistics_N10, bleu_signature = bleu_statistics(written, list(self.target), **self._comparison)
         arguments = {"metric": f"BLEU|{bleu_signature}", **self._decoding}
         signature = Signature(data=self.fingerprint, arguments=arguments)
         return Quality.of(METRICS["bleu"], statistics_N10, signature)
@@ -269,6 +287,14 @@ def _encoded(
         raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
     pairs = Dataset.from_dict({"source": source, "target": target})
     return sides(encode(pairs, tokenizer, max_length=max_length))
+
+
+def _beginnings(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> tuple[str, ...]:
+    """What sources begin with: the instructions of T5, or one of several target languages of Marian models."""
+    of_tasks = (getattr(config_of(model), "task_specific_params", None) or {}).values()
+    instructions = tuple(settings["prefix"] for settings in of_tasks if settings.get("prefix"))
+    languages = tuple(getattr(tokenizer, "supported_language_codes", ()))
+    return instructions or (languages if len(languages) > 1 else ())
 
 
 def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
