@@ -145,7 +145,7 @@ TASK = LmEval
 def _load(names: Sequence[str], folder: str | None) -> Any:
     """The tasks of the harness with these names, or in these files."""
     if importlib.util.find_spec("lm_eval") is None:
-        raise UsageError("Tasks of lm-eval need the harness: pip install headcount[lm-eval].")
+        raise UsageError("Tasks of lm-eval need the harness: pip install 'headcount[lm-eval]'.")
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     from lm_eval.tasks import TaskManager
 
