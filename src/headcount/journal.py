@@ -22,6 +22,7 @@ import numpy as np
 from headcount import locks
 from headcount.errors import FolderError, RecordError, UsageError
 from headcount.exchange import exchange
+from headcount.mounts import is_mount
 
 try:
     import resource
@@ -62,11 +63,19 @@ def _recover_inside(folder: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Raise if a file or folder could not be created. It is prepared in its parent folder, which must be writable."""
+    """Raise if a file or folder could not be put in its place.
+
+    It is prepared in its parent folder, which must be writable, and then renamed, which a mount point cannot be.
+    """
     parent = path.resolve().parent
     nearest = next(folder for folder in (parent, *parent.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise FolderError(f"Cannot write {path}: {nearest} is not a writable folder. Give another path.")
+    if is_mount(path.resolve()):
+        raise FolderError(
+            f"Cannot write {path}: it is a mount point, such as a volume of a container, which cannot be replaced. "
+            + (f"Give a path inside it, such as {path / 'model'}." if path.is_dir() else "Give another path.")
+        )
 
 
 def contents(folder: Path) -> list[Path]:
