@@ -18,7 +18,10 @@ _NAMES = (
     "vocab.txt", "merges.txt", "normalizer.json", "source.spm", "target.spm", "target_vocab.json", "spiece.model",
     "sentencepiece.bpe.model", "spm.model", "tokenizer.model", "chat_template.jinja", "preprocessor_config.json",
     "processor_config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "bpe.codes",
+    "byte_maps.json", "entity_vocab.json", "prophetnet.tokenizer", "sentencepiece.model", "spm_char.model",
+    "vocab-src.json", "vocab-tgt.json", "word_pronunciation.json", "word_shape.json",
 )  # fmt: skip
+_ANYONES = ("dict.txt", "emoji.json")  # of BARTpho and GPT-NeoX-Japanese; such a file may as well be the user's
 _MODULE_FILES = ("config.json", "model.safetensors")  # of a module of sentence-transformers, such as 1_Pooling
 
 
@@ -72,7 +75,7 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
         Names of the files copied.
     """
     check_source(source)
-    names = (*_NAMES, *_further_templates(source, revision))
+    names = (*_NAMES, *_ANYONES, *_further_templates(source, revision))
     copied = [name for name in names if _copy(source, name, folder, revision)]
     modules = find_file(source, MODULES, revision)
     if modules is None:

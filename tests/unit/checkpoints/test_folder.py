@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+import transformers
 from click.testing import CliRunner
 from torch import nn
+from transformers import PreTrainedTokenizerBase
+from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
 import headcount as hc
 import zoo
@@ -119,6 +122,18 @@ def test_modules_of_sentence_transformers_stay_in_the_folder(sentence_model: Pat
         (sentence_model / "modules.json").write_text(modules)
         with pytest.raises(CheckpointError, match=r"modules\.json"):
             copy_companions(str(sentence_model), tmp_path / "out")
+
+
+def test_files_of_every_tokenizer_of_transformers_are_copied(folder: Path, tmp_path: Path) -> None:
+    classes = [getattr(transformers, name, None) for name in set(TOKENIZER_MAPPING_NAMES.values()) if name]
+    classes += [transformers.SpeechT5Tokenizer, transformers.MLukeTokenizer]
+    tokenizers = [kind for kind in classes if isinstance(kind, type) and issubclass(kind, PreTrainedTokenizerBase)]
+    names = {file for kind in tokenizers for file in kind.vocab_files_names.values()}
+    assert {"dict.txt", "word_shape.json", "entity_vocab.json"} <= names
+    for name in names - {path.name for path in folder.iterdir()}:
+        (folder / name).write_text("{}")
+    (tmp_path / "out").mkdir()
+    assert names <= set(copy_companions(str(folder), tmp_path / "out"))
 
 
 @pytest.mark.parametrize("local", [True, False])
