@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,26 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def write_json(path: str | Path, data: object) -> Path:
-    return write_text(path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write a JSON file atomically: indented, or without spaces if `read_json` would refuse it otherwise.
+
+    Warns if it is too large all the same: the numbers of a long measurement are kept for other programs.
+    """
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if _size(text) > LARGEST_JSON:
+        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
+    file = write_text(path, text)
+    if _size(text) > LARGEST_JSON:
+        warnings.warn(
+            f"{file} has {_size(text) / 1e6:.0f} MB, and headcount reads JSON files of up to {LARGEST_JSON / 1e6:.0f} "
+            "MB: it cannot show or compare this one. Measure on less data for that.",
+            stacklevel=2,
+        )
+    return file
+
+
+def _size(text: str) -> int:
+    """Bytes of a file with this text."""
+    return len(text.encode("utf-8"))
 
 
 def read_json(path: str | Path) -> Any:
