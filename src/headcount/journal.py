@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 from headcount import locks
 from headcount.errors import FolderError, RecordError, UsageError
 from headcount.exchange import exchange
+from headcount.mounts import is_mount
 
 try:
     import resource
@@ -62,11 +64,19 @@ def _recover_inside(folder: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Raise if a file or folder could not be created. It is prepared in its parent folder, which must be writable."""
+    """Raise if a file or folder could not be put in its place.
+
+    It is prepared in its parent folder, which must be writable, and then renamed, which a mount point cannot be.
+    """
     parent = path.resolve().parent
     nearest = next(folder for folder in (parent, *parent.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise FolderError(f"Cannot write {path}: {nearest} is not a writable folder. Give another path.")
+    if is_mount(path.resolve()):
+        raise FolderError(
+            f"Cannot write {path}: it is a mount point, such as a volume of a container, which cannot be replaced. "
+            + (f"Give a path inside it, such as {path / 'model'}." if path.is_dir() else "Give another path.")
+        )
 
 
 def contents(folder: Path) -> list[Path]:
@@ -102,7 +112,26 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def write_json(path: str | Path, data: object) -> Path:
-    return write_text(path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write a JSON file atomically: indented, or without spaces if `read_json` would refuse it otherwise.
+
+    Warns if it is too large all the same: the numbers of a long measurement are kept for other programs.
+    """
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if _size(text) > LARGEST_JSON:
+        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
+    file = write_text(path, text)
+    if _size(text) > LARGEST_JSON:
+        warnings.warn(
+            f"{file} has {_size(text) / 1e6:.0f} MB, and headcount reads JSON files of up to {LARGEST_JSON / 1e6:.0f} "
+            "MB: it cannot show or compare this one. Measure on less data for that.",
+            stacklevel=2,
+        )
+    return file
+
+
+def _size(text: str) -> int:
+    """Bytes of a file with this text."""
+    return len(text.encode("utf-8"))
 
 
 def read_json(path: str | Path) -> Any:

@@ -26,7 +26,7 @@ LAYERS = (
     ("hooks", "record", "timing", "processes"),
     ("metrics", "journal"),
     ("statistics",),
-    ("heads", "registry", "locks", "exchange", "progress", "options"),
+    ("heads", "registry", "locks", "exchange", "mounts", "progress", "options"),
     ("notebook",),
     ("errors",),
 )

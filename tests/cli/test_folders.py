@@ -92,6 +92,21 @@ def test_a_report_that_cannot_be_written_is_said_before_it_is_drawn(tmp_path: Pa
     assert "file is not a writable folder" in done.output
 
 
+@pytest.mark.parametrize("command", ["prune", "export"])
+def test_a_mount_point_is_refused_before_any_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot be renamed: the pruned model was discarded when it was finished."""
+    out = tmp_path / "volume"
+    out.mkdir()
+    monkeypatch.setattr("headcount.journal.is_mount", lambda path: path == out)
+    arguments = [part.replace("DIR", str(tmp_path)) for part in WITH_OUT[command]]
+    done = run(command, *arguments, "--out", str(out))
+    assert done.exit_code == 1
+    assert "volume: it is a mount point" in done.output
+    assert f"Give a path inside it, such as {out / 'model'}." in done.output
+
+
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "gpt2"

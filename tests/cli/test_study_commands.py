@@ -221,6 +221,16 @@ def test_bench_says_whether_heads_were_chosen_on_its_texts(tuned: str, place: Pa
     assert [itself[name] for name in ("difference", "difference_low", "difference_high")] == [0, 0, 0]
 
 
+def test_bench_says_that_an_export_does_not_know_what_its_heads_were_chosen_on(
+    tuned: str, place: Path, tmp_path: Path
+) -> None:
+    hc.export(tuned, "onnx", tmp_path / "half.onnx", check=False)
+    few = [*work(place), "--batches", "1", "--lengths", "8", "--repeats", "1"]
+    done = run("bench", tuned, str(tmp_path / "half.onnx"), *few)
+    assert done.exit_code == 0, done.output
+    assert "Whether heads were chosen on the same examples is unknown." in done.stdout.splitlines()[0]
+
+
 def test_bench_measures_quality_only_of_models_that_read_the_data_alike(
     tuned: str, place: Path, tmp_path: Path
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -25,7 +27,7 @@ SMALL = (
 )
 
 
-def run(*arguments: str, input: str | None = None) -> Result:  # noqa: A002
+def run(*arguments: str, input: str | bytes | None = None) -> Result:  # noqa: A002
     return CliRunner().invoke(main, list(arguments), input=input)
 
 
@@ -148,6 +150,34 @@ def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> No
     refused = run("translate", str(trained), str(tmp_path / "latin.txt"))
     assert refused.exit_code == 2
     assert "latin.txt is not UTF-8 text" in refused.output
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_sentence(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.studies.evaluation.translate", lambda *given, **_: given[-1])
+    (tmp_path / "marked.txt").write_bytes(codecs.BOM_UTF8 + b"The dog sees.\nThe dog sees.\n")
+    for file in (str(tmp_path / "marked.txt"), "-"):
+        done = run("translate", str(trained), file, input=(tmp_path / "marked.txt").read_bytes())
+        assert done.stdout == "The dog sees.\nThe dog sees.\n"
+
+
+def test_a_translation_with_line_breaks_is_one_line(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else all later translations stood beside other sources."""
+    breaks = "a\nb\r\nc\rd\u2028e\x85f\x0bg"
+
+    def decoded(self: Any, rows: Any, **_: Any) -> list[str]:
+        return [breaks for _ in rows]
+
+    monkeypatch.setattr("transformers.PreTrainedTokenizerBase.batch_decode", decoded)
+    done = run("translate", str(trained), "--beams", "1", input="The dog sees.\n\nThe dog sees.\n")
+    assert done.stdout == "a b c d e f g\n\na b c d e f g\n"
+    out = tmp_path / "out"
+    assert not run("evaluate", str(trained), "--data", "grammar", "--limit", "3", "--out", str(out)).exit_code
+    assert (out / "translations.txt").read_bytes() == b"a b c d e f g\n" * 3
+    assert set(hc.Record.load(out / "record.json").parts.translations) == {breaks}
 
 
 def test_a_sentence_longer_than_the_model_is_cut_with_a_warning(trained: Path) -> None:

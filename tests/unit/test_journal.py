@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -261,6 +262,25 @@ def test_json_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "record.json").write_text(" " * 3_000_000 + "{}")
     with pytest.raises(RecordError, match=r"record.json has 3 MB.*up to 2 MB"):
         journal.read_json(tmp_path / "record.json")
+
+
+@pytest.mark.parametrize("name", ["x", "ä"])
+def test_json_that_would_be_too_large_to_read_is_written_without_spaces(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statistics of two million texts were written, and the record was refused."""
+    content = {name: [[1.5, 20.0]] * 50, "rows": name * 100}
+    file = tmp_path / "record.json"
+    indented = journal.write_json(file, content).stat().st_size
+    assert file.read_text().startswith('{\n  "')
+    monkeypatch.setattr(journal, "LARGEST_JSON", indented - 1)
+    assert journal.read_json(journal.write_json(file, content)) == content
+    compact = file.stat().st_size
+    assert compact < 0.5 * indented
+    monkeypatch.setattr(journal, "LARGEST_JSON", compact - 1)
+    with pytest.warns(UserWarning, match=r"record\.json has .*cannot show or compare this one"):
+        journal.write_json(file, content)
+    assert json.loads(file.read_text()) == content
 
 
 @pytest.mark.parametrize(

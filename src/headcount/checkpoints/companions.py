@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
-from transformers.utils import cached_file
+from transformers.utils import CHAT_TEMPLATE_DIR, cached_file, list_repo_templates
 
 from headcount.checkpoints.folder import MODULES, check_config, check_settings_files, check_source, module_folders
 from headcount.errors import CheckpointError
@@ -18,8 +18,10 @@ _NAMES = (
     "vocab.txt", "merges.txt", "normalizer.json", "source.spm", "target.spm", "target_vocab.json", "spiece.model",
     "sentencepiece.bpe.model", "spm.model", "tokenizer.model", "chat_template.jinja", "preprocessor_config.json",
     "processor_config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "bpe.codes",
+    "byte_maps.json", "entity_vocab.json", "prophetnet.tokenizer", "sentencepiece.model", "spm_char.model",
+    "vocab-src.json", "vocab-tgt.json", "word_pronunciation.json", "word_shape.json",
 )  # fmt: skip
-_TEMPLATES = "additional_chat_templates"  # a folder that tokenizers write
+_ANYONES = ("dict.txt", "emoji.json")  # of BARTpho and GPT-NeoX-Japanese; such a file may as well be the user's
 _MODULE_FILES = ("config.json", "model.safetensors")  # of a module of sentence-transformers, such as 1_Pooling
 
 
@@ -73,7 +75,8 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
         Names of the files copied.
     """
     check_source(source)
-    copied = [name for name in _NAMES if _copy(source, name, folder, revision)]
+    names = (*_NAMES, *_ANYONES, *_further_templates(source, revision))
+    copied = [name for name in names if _copy(source, name, folder, revision)]
     modules = find_file(source, MODULES, revision)
     if modules is None:
         return copied
@@ -92,9 +95,18 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
     return [*copied, MODULES]
 
 
+def _further_templates(source: str, revision: str | None) -> list[str]:
+    """Files of the chat templates besides the default one, which tokenizers keep in a folder."""
+    if Path(source).is_dir():
+        names = sorted(path.name for path in (Path(source) / CHAT_TEMPLATE_DIR).glob("*.jinja"))
+    else:
+        names = list_repo_templates(source, local_files_only=False, revision=revision)
+    return [f"{CHAT_TEMPLATE_DIR}/{name.removesuffix('.jinja')}.jinja" for name in names]  # offline without the suffix
+
+
 def is_companion(path: Path) -> bool:
     """Whether a file or folder in the folder of a checkpoint is one of these files, or a module of modules.json."""
-    if path.name in (*_NAMES, MODULES, _TEMPLATES):
+    if path.name in (*_NAMES, MODULES, CHAT_TEMPLATE_DIR):
         return True
     modules = path.with_name(MODULES)
     try:

@@ -1,4 +1,4 @@
-"""printable: text without terminal control characters, because records and data may be untrusted."""
+"""Text for the terminal and for files of lines: records and data may be untrusted, and models write any character."""
 
 from __future__ import annotations
 
@@ -9,4 +9,10 @@ _COMMANDS = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7
 
 
 def printable(text: str) -> str:
+    """Text without terminal control characters."""
     return _COMMANDS.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Text with spaces for line breaks of any kind: line by line, translations must stay beside their sources."""
+    return " ".join(text.splitlines())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headcount.checkpoints.export_list import is_export
+from headcount.checkpoints.folder import weight_files
 from headcount.errors import UsageError
 from headcount.exports.export import RUNTIMES
 from headcount.exports.measured import Measured
@@ -13,11 +15,16 @@ _ONE_FILE = (".gguf", ".onnx")
 
 
 def load_export(path: str | Path, *, threads: int = 1) -> Measured | None:
-    """Load an export for timing. Return None if the path is not an export; it may be a checkpoint."""
+    """Load an export for timing. Return None if the path is not an export; it may be a checkpoint.
+
+    A folder with the weights of a model is that model, also with a graph beside them: it may be of another model.
+    """
     file = Path(path)
     if not file.exists():
         if file.suffix in _ONE_FILE:  # the hub has folders, no such files
             raise UsageError(f"There is no file {file}. headcount export writes such files.")
+        return None
+    if file.is_dir() and weight_files(file) and not is_export(file):
         return None
     for name, runtime in RUNTIMES.items():
         absent = missing(runtime.checkers)
@@ -34,6 +41,8 @@ def _open(runtime: Runtime, file: Path, threads: int) -> Measured | None:
     """Open a file or folder; each runtime reports damaged files by its own errors."""
     try:
         return runtime.open(file, threads=threads)
+    except UsageError:
+        raise
     except Exception as error:
         raise UsageError(
             f"{runtime.title} does not load {file}, which may be damaged or incomplete: {error}. Export it again."

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from accelerate import Accelerator
 
 from headcount import journal
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
 from headcount.sites.fingerprint import config_hash, weight_hash
 from headcount.studies.conclusion import conclude
+from headcount.tasks.overlap import Examples
 from headcount.tasks.task import Task, token_hash
 from headcount.training.batching import epoch_steps
 from headcount.training.recipe import Recipe
@@ -64,7 +66,8 @@ def fine_tune(
     recipe = settings.recipe
     _check_watched(recipe, dev)
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
-    run = Run(out, settings, recipe, accelerator, watch or Watch(), save_seconds, snapshots)
+    chosen_on = _chosen_on(settings.start, train)
+    run = Run(out, settings, recipe, accelerator, watch or Watch(), save_seconds, snapshots, chosen_on)
     with run.claimed():
         return _fine_tune(model, tokenizer, train, dev, run)
 
@@ -87,6 +90,12 @@ def _fine_tune(
     return conclude(
         run, standing, dev.held_out, tokenizer, dev, name=settings.start, task=settings.task, texts=texts, before=before
     )
+
+
+def _chosen_on(start: str, train: Task) -> tuple[Examples, ...]:
+    """What the heads of a pruned model were chosen and are trained on, as of `prune --tune`; none if unpruned."""
+    before = read_chosen_on(start)
+    return (*before, Examples.of(train)) if before else ()
 
 
 def _check_watched(recipe: Recipe, dev: Task) -> None:

@@ -11,6 +11,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from headcount import journal
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.corpora.encoded import encode, sides
 from headcount.corpora.parallel import Parallel
@@ -67,7 +68,8 @@ def train_translation(
     snapshots: models to save within the first epoch, after 1/2, 1/4 and so on of it.
     """
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
-    run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds, snapshots)
+    chosen_on = read_chosen_on(settings.like or "")  # by the pruned model whose heads the new one has
+    run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds, snapshots, chosen_on)
     identity: dict[str, Any] = {}
     if accelerator.is_main_process:
         run.watch.message("reading the data")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,9 +22,11 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
+from headcount.checkpoints.chosen_on import write_chosen_on
 from headcount.checkpoints.save import save
 from headcount.errors import UsageError
 from headcount.record import Record
+from headcount.tasks.overlap import Examples
 from headcount.tasks.task import Task
 from headcount.training.average import average
 from headcount.training.loop import STATE, Loop, Report, Snapshots
@@ -64,6 +66,7 @@ class Run:
     watch: Watch = field(default_factory=Watch)
     save_seconds: float = 60.0
     snapshots: int = 0  # models to save within the first epoch
+    chosen_on: Sequence[Examples] = ()  # of a pruned model; every model that the run saves remembers them
 
     @property
     def work(self) -> Path:
@@ -125,7 +128,8 @@ class Run:
             model.set_attn_implementation("eager")  # a tenth faster than SDPA on short texts
 
         def keep(name: str) -> None:
-            save(model, self.out / "epochs" / name, tokenizer=tokenizer, overwrite=True)
+            folder = self.out / "epochs" / name
+            save(model, folder, tokenizer=tokenizer, overwrite=True, add_files=self._write_chosen_on)
 
         return Loop(
             model, task, self.recipe, self.work, width, judge=judge, keep=lambda epoch: keep(f"{epoch:03d}"),
@@ -163,8 +167,17 @@ class Run:
 
     def finish(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, record: Record) -> None:
         """Move the model and the record into the folder; config.json, which makes it a checkpoint, comes last."""
+
+        def add_files(inside: Path) -> None:
+            self._write_chosen_on(inside)
+            record.save(inside / "record.json")
+
         with self.new_checkpoint() as folder:
-            save(model, folder, tokenizer=tokenizer, add_files=lambda inside: record.save(inside / "record.json"))
+            save(model, folder, tokenizer=tokenizer, add_files=add_files)
+
+    def _write_chosen_on(self, folder: Path) -> None:
+        if self.chosen_on:
+            write_chosen_on(folder, self.chosen_on)
 
     @contextlib.contextmanager
     def new_checkpoint(self) -> Iterator[Path]:

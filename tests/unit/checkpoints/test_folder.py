@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import transformers
 from click.testing import CliRunner
 from torch import nn
+from transformers import PreTrainedTokenizerBase
+from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
 import headcount as hc
 import zoo
@@ -118,6 +122,39 @@ def test_modules_of_sentence_transformers_stay_in_the_folder(sentence_model: Pat
         (sentence_model / "modules.json").write_text(modules)
         with pytest.raises(CheckpointError, match=r"modules\.json"):
             copy_companions(str(sentence_model), tmp_path / "out")
+
+
+def test_files_of_every_tokenizer_of_transformers_are_copied(folder: Path, tmp_path: Path) -> None:
+    classes = [getattr(transformers, name, None) for name in set(TOKENIZER_MAPPING_NAMES.values()) if name]
+    classes += [transformers.SpeechT5Tokenizer, transformers.MLukeTokenizer]
+    tokenizers = [kind for kind in classes if isinstance(kind, type) and issubclass(kind, PreTrainedTokenizerBase)]
+    names = {file for kind in tokenizers for file in kind.vocab_files_names.values()}
+    assert {"dict.txt", "word_shape.json", "entity_vocab.json"} <= names
+    for name in names - {path.name for path in folder.iterdir()}:
+        (folder / name).write_text("{}")
+    (tmp_path / "out").mkdir()
+    assert names <= set(copy_companions(str(folder), tmp_path / "out"))
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_all_chat_templates_are_copied(
+    local: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = word_tokenizer()
+    templates = {"default": "{{ messages }}", "rag": "SOURCES {{ messages }}", "tool_use": "TOOLS {{ messages }}"}
+    tokenizer.chat_template = templates
+    tokenizer.save_pretrained(folder)
+    out = tmp_path / "out"
+    hc.save(zoo.build("bert"), out)
+    if not local:
+        home = tmp_path / "models--me--mine"
+        (home / "refs").mkdir(parents=True)
+        (home / "refs" / "main").write_text("0" * 40)
+        shutil.copytree(folder, home / "snapshots" / ("0" * 40))
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    copy_companions(str(folder) if local else "me/mine", out)
+    assert load_tokenizer(str(out)).chat_template == templates
 
 
 def test_links_of_the_hub_cache_work(folder: Path, tmp_path: Path) -> None:

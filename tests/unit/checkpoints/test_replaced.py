@@ -14,7 +14,13 @@ from headcount.cli.main import main
 from headcount.errors import UsageError
 from tokens import word_tokenizer
 
-OWN = {"notes.txt": "mine", "adapters.py": "mine", "probe.safetensors": "mine", "results.json": "{}"}
+OWN = {
+    "notes.txt": "mine",
+    "dict.txt": "mine",
+    "adapters.py": "mine",
+    "probe.safetensors": "mine",
+    "results.json": "{}",
+}
 
 
 def prune(model: Path, out: Path, *options: str) -> Path:

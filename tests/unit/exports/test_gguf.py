@@ -121,6 +121,15 @@ def test_biases_of_compensation_are_written_also_where_no_head_is_left(tmp_path:
     assert "one head of zeros is added, because no head is left, in layer 1" in done.notes
 
 
+def test_all_chat_templates_are_written(tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer()
+    tokenizer.chat_template = {"default": "{{ messages }}", "tool_use": "TOOLS {{ messages }}"}
+    hc.export(build("Llama"), "gguf", tmp_path / "m.gguf", tokenizer=tokenizer)
+    written = fields(tmp_path / "m.gguf")
+    assert written["tokenizer.chat_template"] == tokenizer.chat_template["default"]
+    assert written["tokenizer.chat_template.tool_use"] == tokenizer.chat_template["tool_use"]
+
+
 def _padded(tokenizer: Any) -> Any:
     tokenizer.pad_token = tokenizer.eos_token
     return tokenizer

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import onnx
 import pytest
 
 import headcount as hc
@@ -66,6 +67,33 @@ def test_what_is_no_export_is_left_to_others(tmp_path: Path) -> None:
     hc.save(zoo.build("bert"), tmp_path / "bert")
     assert load_export(tmp_path / "bert") is None
     assert load_export("hub/name") is None
+
+
+@pytest.mark.parametrize("graph", ["model.onnx", "openvino_model.xml", "shared_vocabulary.json"])
+def test_a_folder_with_the_weights_of_a_model_is_that_model(graph: str, tmp_path: Path) -> None:
+    """A graph beside them is left from an earlier model, or of another program; bench took it for the model."""
+    out = tmp_path / "bert"
+    hc.save(zoo.build("bert"), out)
+    if graph == "model.onnx":
+        exported(zoo.build("bert"), "onnx", out / graph)
+    else:
+        (out / graph).write_text("of another model")
+    assert load_export(out) is None
+
+
+def test_a_graph_of_another_program_is_refused_with_its_inputs(tmp_path: Path) -> None:
+    file = exported(zoo.build("bert"), "onnx", tmp_path / "model.onnx")
+    graph = onnx.load(file)
+    graph.graph.input.append(onnx.helper.make_tensor_value_info("position_ids", onnx.TensorProto.INT64, ["b", "t"]))
+    onnx.save(graph, file)
+    with pytest.raises(UsageError, match=r"model\.onnx cannot be measured: a graph of it takes position_ids"):
+        load_export(file)
+
+
+def test_one_graph_of_a_pair_is_refused_with_its_inputs(tmp_path: Path) -> None:
+    pair = exported(zoo.build("pegasus"), "onnx", tmp_path / "pair")
+    with pytest.raises(UsageError, match=r"takes encoder_attention_mask.* a whole folder"):
+        load_export(pair / "decoder_model.onnx")
 
 
 def test_a_runtime_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

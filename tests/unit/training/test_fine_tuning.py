@@ -15,9 +15,11 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertForSequenceClassification, BertModel, LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
+from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.errors import UsageError
 from headcount.report.sections import training
 from headcount.studies.fine_tuning import RECIPE, FineTuningSettings, fine_tune, resolved_recipe
+from headcount.tasks.overlap import Examples
 from headcount.training import loop
 from headcount.training.run import Watch
 from tokens import word_tokenizer
@@ -57,6 +59,19 @@ def test_a_classifier_learns(start: Path, tmp_path: Path) -> None:
     assert type(model).__name__ == "BertForSequenceClassification"
     assert model.config.id2label == {0: "bad", 1: "good"}
     assert task(word_tokenizer(32)).quality(model).value > 0.9
+
+
+def test_a_pruned_model_remembers_what_its_heads_were_chosen_on(start: Path, tmp_path: Path) -> None:
+    """A later evaluation or pruning on these texts was called held out."""
+    chosen = Examples("dev", "data", ("one", "two"))
+    settings = replace(SETTINGS, start=str(start), recipe=replace(SETTINGS.recipe, epochs=1))
+    tuned(start, tmp_path / "whole", settings)
+    assert read_chosen_on(str(tmp_path / "whole")) == ()
+    write_chosen_on(start, [chosen])
+    tuned(start, tmp_path / "out", settings)
+    learned = Examples.of(task(word_tokenizer(32)))
+    for folder in ("out", "out/epochs/001"):
+        assert read_chosen_on(str(tmp_path / folder)) == (chosen, learned)
 
 
 def test_interrupted_or_not_the_same_model(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

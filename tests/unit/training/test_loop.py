@@ -22,12 +22,14 @@ import headcount as hc
 import laboratory
 from forks import shared_by, started
 from headcount import locks
+from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.cli.main import main
 from headcount.corpora.parallel import Parallel
 from headcount.errors import CheckpointError, CorpusError, FolderError, RecordError, UsageError
 from headcount.record import Record
 from headcount.studies.translation import TranslationSettings, train_translation
+from headcount.tasks.overlap import Examples
 from headcount.training import loop
 from headcount.training.average import average
 from headcount.training.log import Log
@@ -340,6 +342,7 @@ def test_a_model_like_a_pruned_one_has_its_heads_and_new_weights(finished: Path,
     model = hc.load(finished)
     small = hc.remove(model, hc.locate(model).mask(off=["encoder.0.*", "encoder.1.1", "cross.1.0", "cross.1.3"]))
     hc.save(small, tmp_path / "small", tokenizer=load_tokenizer(str(finished)))
+    write_chosen_on(tmp_path / "small", [Examples("dev", "data", ("one", "two"))])
     settings = replace(laboratory.SETTINGS, recipe=replace(laboratory.RECIPE, epochs=1), like=str(tmp_path / "small"))
     train(tmp_path / "control", settings)
     control = hc.load(tmp_path / "control")
@@ -351,6 +354,7 @@ def test_a_model_like_a_pruned_one_has_its_heads_and_new_weights(finished: Path,
     assert not torch.allclose(mine[name], theirs[name], atol=0.1)
     same_words = (tmp_path / "control" / "vocab.json").read_text() == (tmp_path / "small" / "vocab.json").read_text()
     assert same_words
+    assert read_chosen_on(str(tmp_path / "control")) == read_chosen_on(str(tmp_path / "small"))
 
 
 def test_killed_while_the_vocabulary_of_another_model_is_copied_there_is_none(

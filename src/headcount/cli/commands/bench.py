@@ -13,6 +13,7 @@ from headcount.cli import data, options
 from headcount.errors import UsageError
 
 if TYPE_CHECKING:
+    from headcount.tasks.overlap import Examples
     from headcount.tasks.task import Task
 
 _OF_DATA = (
@@ -47,7 +48,6 @@ def COMMAND(
 
     Run nothing else at the same time: other load slows all models and widens the intervals.
     """
-    from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.cli import show
     from headcount.studies.speed import Bench, speed
 
@@ -62,12 +62,24 @@ def COMMAND(
         if work is not None and task is not None:
             _check_inputs(models, task, loading, replace(work, reference=model))
     with show.Bars() as bars:
-        chosen_on = [examples for name in models for examples in read_chosen_on(name)] if task is not None else []
+        chosen_on = _chosen_on(models) if task is not None else []
         record = speed(models, bench=bench, task=task, chosen_on=chosen_on, progress=bars.show)
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
     )
     output.present(record, "" if pruned_models else small)
+
+
+def _chosen_on(models: Mapping[str, Any]) -> list[Examples]:
+    """What heads of the checkpoints were chosen on. If none says it, but exports, which cannot, it is unknown."""
+    from torch import nn
+
+    from headcount.checkpoints.chosen_on import read_chosen_on
+    from headcount.tasks.overlap import Examples
+
+    known = [examples for name in models for examples in read_chosen_on(name)]
+    all_checkpoints = all(isinstance(model, nn.Module) for model in models.values())
+    return known if known or all_checkpoints else [Examples(None, "", None)]
 
 
 def _check_inputs(models: Mapping[str, Any], task: Task, loading: options.Loading, work: data.Workload) -> None:

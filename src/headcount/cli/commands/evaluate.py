@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headcount.cli import data, options
+from headcount.cli.characters import one_line
 
 if TYPE_CHECKING:
     from headcount.record import Record
@@ -105,7 +106,7 @@ def write_translations(file: Path, record: Record[Evaluation]) -> None:
     from headcount import journal
 
     if record.parts.translations is not None:
-        journal.write_text(file, "".join(f"{line}\n" for line in record.parts.translations))
+        journal.write_text(file, "".join(f"{one_line(text)}\n" for text in record.parts.translations))
 
 
 def _check(work: data.Workload) -> None:

@@ -7,13 +7,14 @@ from typing import Any, TextIO
 import click
 
 from headcount.cli import options
+from headcount.cli.characters import one_line
 
 _AT_ONCE = 1000  # sentences read before translating, so that batches have similar lengths
 
 
 @click.command("translate")
 @options.loading
-@click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
+@click.argument("file", type=click.File("r", encoding="utf-8-sig"), default="-")
 @options.integer("--beams", "Beams of beam search; 1 is greedy decoding.", 4)
 @click.option(
     "--length-penalty", default=0.6, show_default=True, type=options.Real(),
@@ -30,8 +31,8 @@ def COMMAND(model: str, loading: options.Loading, file: TextIO, **decoding: Any)
         live = loading.load(model, task="translation")
     terminal = file.isatty()
     for lines in _runs(file, 1 if terminal else _AT_ONCE):
-        for line in translate(live, tokenizer, lines, **decoding):
-            click.echo(line)
+        for translation in translate(live, tokenizer, lines, **decoding):
+            click.echo(one_line(translation))
 
 
 def _runs(file: TextIO, size: int) -> Any:

@@ -136,8 +136,11 @@ def _write_vocabulary(writer: GGUFWriter, tokenizer: PreTrainedTokenizerBase, vo
     prefix, last = vocabularies.frames(tokenizer)
     writer.add_add_bos_token(prefix)
     writer.add_add_eos_token(last)
-    if tokenizer.chat_template:
-        writer.add_chat_template(tokenizer.chat_template)
+    templates = tokenizer.chat_template
+    if isinstance(templates, dict):
+        templates = [{"name": name, "template": template} for name, template in templates.items()]
+    if templates:
+        writer.add_chat_template(templates)
 
 
 def _stored(tensor: np.ndarray, dtype: str) -> tuple[np.ndarray, Any]:

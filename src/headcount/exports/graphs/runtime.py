@@ -7,6 +7,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
+from headcount.errors import UsageError
 from headcount.exports.agreement import Agreement
 from headcount.exports.graphs import graph as graph_module
 from headcount.exports.graphs.check import compare_graphs
@@ -55,7 +56,13 @@ class GraphRuntime(Runtime):
         files = (self.file(path, name) for name in NAMES)
         if not any(file.is_file() and file.suffix == self.graph_suffix for file in files):
             return None
-        return MeasuredGraphs(self.model(path, threads=threads), path)
+        model = self.model(path, threads=threads)
+        if model.foreign_inputs:
+            raise UsageError(
+                f"{path} cannot be measured: a graph of it takes {', '.join(model.foreign_inputs)}, as no model that "
+                "headcount export wrote. Give a file, or a whole folder, that headcount export wrote."
+            )
+        return MeasuredGraphs(model, path)
 
     @abstractmethod
     def file(self, target: Path, name: str) -> Path:
