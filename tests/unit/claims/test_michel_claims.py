@@ -58,6 +58,50 @@ def test_an_order_that_knows_nothing_beats_random_orders_rarely() -> None:
     assert called / 200 < 0.09
 
 
+def test_two_orders_that_know_nothing_differ_rarely() -> None:
+    """One model, gradient and ablation are random orders: with an interval over examples, most verdicts were wrong."""
+    random, record, called = np.random.default_rng(0), curves(late), 0
+    gradient, single, *_, control = record.parts.curves
+    lines = (gradient, single, *(replace(control, seed=seed) for seed in range(10)))
+    for _ in range(200):
+        first, second, *others = random.normal(20.0, 3.0, size=12)
+        noise_R = random.normal(0.0, 0.3, size=200)
+        gains = [float(first - other) for other in others]
+        run = over_runs([gains], [[gain + noise_R for gain in gains]], examples=300)
+        leads = (
+            Lead("gradient", "ablation", 0.15, 0.65, first - second, first - second - 0.6, first - second + 0.6),
+            Lead("gradient", "random", 0.15, 0.65, run.value, run.low, run.high, run.parts),
+        )
+        parts = replace(record.parts, curves=lines, leads=leads)
+        called += decide(CLAIMS["M6"], [model(replace(record, parts=parts))]).holds is not None
+    assert called / 200 < 0.09
+
+
+def test_one_model_without_random_orders_does_not_say_how_much_orders_differ() -> None:
+    record = curves(late, ablation=straight)
+    assert decide(CLAIMS["M6"], [model(record)]).holds is True
+    bare = replace(record.parts, curves=record.parts.curves[:2])
+    verdict = decide(CLAIMS["M6"], [model(replace(record, parts=bare))])
+    assert (verdict.holds, verdict.models) == (None, 1)
+    assert "two random orders" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("tied", "share", "holds"), [(3, 0.4, None), (3, 0.1, True), (None, 0.4, None), (0, 0.4, True)]
+)
+def test_heads_with_equal_scores_leave_the_better_order_open(
+    tied: int | None, share: float, holds: bool | None
+) -> None:
+    """They go in random order: where they stood in the model decided 30 of 30 nulls of five models."""
+    record = curves(late, ablation=straight)
+    gradient, single, *others = record.parts.curves
+    points = tuple(replace(point, tied=tied) if point.share == share else point for point in single.points)
+    parts = replace(record.parts, curves=(gradient, replace(single, points=points), *others))
+    verdict = decide(CLAIMS["M6"], [model(replace(record, parts=parts), name=str(place)) for place in range(5)])
+    assert (verdict.holds, verdict.models) == (holds, 5)
+    assert ("equal scores" in verdict.detail) == (holds is None)
+
+
 def test_a_correlation_that_two_heads_carry_stays_open() -> None:
     assert decide(CLAIMS["M3"], [model(ablation(4, r=0.97, width=1.2))]).holds is None
 
