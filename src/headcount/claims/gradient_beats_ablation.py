@@ -23,7 +23,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     rows = leading(models, _PAIR)
     if len(rows) == 1:
         measurement = _of_one_model(measurement, *rows[0])
-    doubt = next((doubt for curves, lead in rows if (doubt := _ties(curves, lead))), "")
+    doubt = next(filter(None, (_ties(curves, lead) for curves, lead in rows)), "")
     return replace(measurement, holds=None, detail=f"{measurement.detail}; {doubt}") if doubt else measurement
 
 
@@ -60,8 +60,8 @@ CLAIM = Claim(
     command="headcount study curves MODEL --orders gradient,ablation --task TASK --data DATA --out DIR",
     part="curves",
     changed_by=(
-        "more models; of one model, the interval has what two random orders differ by; a metric that gives no two heads "
-        "the same score: such heads go in random order, and leave it open"
+        "more models; of one model, the interval has what two random orders differ by; a metric without ties: heads "
+        "with equal scores go in random order, and leave it open"
     ),
     measure=_measure,
 )

@@ -13,6 +13,7 @@ from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.claims.studied import StudiedModel
 from headcount.record import Record
+from headcount.record.results.ablate import Effect
 from headcount.record.results.curves import Lead
 from headcount.record.results.dynamics import EpochStep
 from headcount.statistics import Interval, over_runs
@@ -148,6 +149,25 @@ def test_examples_that_could_not_show_a_loss_do_not_show_that_there_is_none(numb
     verdict = decide(CLAIMS[number], [measured_on(7)])
     assert verdict.holds is None
     assert "too few examples" in verdict.detail
+
+
+@pytest.mark.parametrize("number", ["M1", "M2"])
+@pytest.mark.parametrize(("right", "holds"), [(7, None), (8, True)])
+def test_answers_that_are_wrong_anyway_cannot_be_lost(number: str, right: int, holds: bool | None) -> None:
+    """Right on 7 of 40: a head without which every answer is wrong has a p of .016, and nothing could harm."""
+    record = ablation(2)
+
+    def of_answers(effect: Effect) -> Effect:
+        return replace(effect, value=(right - 1) / 40, difference=-1 / 40, p=0.5, examples=40)
+
+    tables = {
+        name: {head: of_answers(effect) for head, effect in getattr(record.parts, name).items()}
+        for name in ("one_out", "all_but_one_chosen_elsewhere")
+    }
+    parts = replace(record.parts, metric="accuracy", value=right / 40, **tables)
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=parts))])
+    assert verdict.holds is holds
+    assert holds or "right answers" in verdict.detail
 
 
 def test_heads_of_one_layer_that_are_needed_together_are_no_independent_cases() -> None:
