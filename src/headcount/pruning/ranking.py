@@ -25,7 +25,6 @@ from headcount.statistics import Interval, bootstrap_interval
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
 
-
 _OF_TIES = -1  # seed of the order of equal heads; random orders have 0 and above
 
 
