@@ -195,7 +195,7 @@ def points(fall: Callable[[float], float], *, top: float = 30.0, width: float = 
     return [
         {
             "removed": round(48 * share), "share": share, "value": value, "low": value - width, "high": value + width,
-            "kept_by_kind": {}, "heads": [],
+            "kept_by_kind": {}, "heads": [], "tied": 0,
         }
         for share, value in zip(SHARES, values, strict=True)
     ]  # fmt: skip
@@ -263,7 +263,7 @@ def dynamics(by_epoch: dict[int, Callable[[float], float]]) -> Record:
     for epoch, fall in by_epoch.items():
         rows = [{**point, "kept_share": point["value"] / 30} for point in points(fall)]
         for row in rows:
-            del row["heads"]
+            del row["heads"], row["tied"]
         epochs.append({"epoch": epoch, "value": 30.0, "points": rows})
     parts = {
         "metric": "BLEU", "higher_is_better": True, "order": "gradient", "measured_on": MEASURED_ON, "by_epoch": epochs,

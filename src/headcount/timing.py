@@ -1,4 +1,7 @@
-"""Timing of several functions in interleaved repeats, so that other load on the machine affects all of them."""
+"""Timing of several functions in interleaved repeats, so that other load on the machine affects all of them.
+
+Calls of an accelerator return as soon as work is queued: the clock is read when all of it is done.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from headcount.statistics import Interval, median_interval
 
@@ -29,6 +33,22 @@ class Times:
         return median_interval(self.seconds[above] / self.seconds[below])
 
 
+def wait_for_devices() -> None:
+    """Wait until all accelerators have done what was queued; on a machine without any, there is nothing to wait for."""
+    if torch.accelerator.is_available():
+        for device in range(torch.accelerator.device_count()):
+            torch.accelerator.synchronize(device)
+
+
+def timed(work: TimedCall, clock: Clock = time.perf_counter) -> float:
+    """Seconds of one call, with the work that it queued and without that of earlier ones."""
+    wait_for_devices()
+    start = clock()
+    work()
+    wait_for_devices()
+    return clock() - start
+
+
 def interleave(
     work: Mapping[str, TimedCall],
     *,
@@ -43,8 +63,7 @@ def interleave(
     for round_number in range(-warmup, repeats):
         shuffle.shuffle(order)
         for name in order:
-            start = clock()
-            work[name]()
+            spent = timed(work[name], clock)
             if round_number >= 0:
-                seconds[name].append(clock() - start)
+                seconds[name].append(spent)
     return Times({name: np.array(values) for name, values in seconds.items()})

@@ -438,7 +438,7 @@ def cases() -> Iterator[Case]:
     yield _share(0.5, -0.12, 0.07, usual)
     yield _share(1.0, -0.12, 0.1, usual)
     for spread in ("normal", "exponential", "log-normal"):
-        promise = {"normal": 0.06, "exponential": 0.1}.get(spread, 0.16)
+        promise = {"normal": 0.06, "exponential": 0.1}.get(spread, 0.17)
         yield _models(spread, 0.1, promise, (3, 5, 8, 12))
     yield _counts_of_models(0.07, (2, 3, 5, 8))
     yield _groups(0.15, (24, 72, 144))

@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
 from headcount.statistics import median_interval
-from headcount.timing import interleave
+from headcount.timing import interleave, timed
 
 
 def test_ratio_of_paired_times_on_a_fake_clock() -> None:
@@ -27,6 +28,41 @@ def test_ratio_of_paired_times_on_a_fake_clock() -> None:
     assert {frozenset(ran[i : i + 2]) for i in range(0, len(ran), 2)} == {frozenset(cost)}  # every round runs both
     assert times.ratio("slow", "fast") == (2.0, 2.0, 2.0)
     assert times.median("fast") == 1.5
+
+
+class _Queue:
+    """A device: a call returns as soon as its work is queued, which is done while something waits for it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self._queued = 0.0, [0.0]
+        monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+        monkeypatch.setattr(torch.accelerator, "device_count", lambda: 1)
+        monkeypatch.setattr(torch.accelerator, "synchronize", self._wait)
+
+    def put(self, seconds: float) -> None:
+        self._queued[0] += seconds
+
+    def _wait(self, device: int) -> None:
+        self.now, self._queued[device] = self.now + self._queued[device], 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+
+def test_the_clock_waits_for_work_that_is_only_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model twice as fast on an accelerator was as fast: only the queueing was measured."""
+    device = _Queue(monkeypatch)
+    device.put(9.0)  # earlier work counts for nobody
+    work = {"whole": lambda: device.put(2.0), "half": lambda: device.put(1.0)}
+    times = interleave(work, repeats=6, warmup=0, clock=device.clock)
+    assert times.ratio("whole", "half") == (2.0, 2.0, 2.0)
+    assert times.seconds["whole"].tolist() == [2.0] * 6
+
+
+def test_nothing_is_waited_for_without_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda *_: pytest.fail("there is no accelerator"))
+    assert timed(lambda: None) >= 0
 
 
 def test_median_interval_covers_the_truth_as_often_as_it_says() -> None:

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headcount.claims.claim import Claim, Measurement, above
-from headcount.claims.leads import decided_by_leads, lead_of
-from headcount.claims.steps import studied
+from headcount.claims.leads import beyond_chance, decided_by_leads, leading, random_orders, variance_of_order
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves, Lead
-from headcount.statistics import Interval, half_width
+from headcount.statistics import Interval
 
 _PAIR = ("gradient", "random")
 
@@ -23,26 +22,20 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     measurement = decided_by_leads(models, [_PAIR], reason)
     if not measurement.models:
         return measurement
-    leading = [(curves, lead) for curves in studied(models, Curves)[0] if (lead := lead_of(curves, *_PAIR))]
-    orders = sum(curve.order == "random" for curves, _ in leading for curve in curves.curves)
+    rows = leading(models, _PAIR)
+    orders = sum(random_orders(curves) for curves, _ in rows)
     if orders == 1:  # another order would differ by chance
         measurement = replace(measurement, holds=None)
-    elif len(leading) == 1:
-        interval = _beyond_chance(leading[0][1], orders)
+    elif len(rows) == 1:
+        interval = _beyond_chance(*rows[0])
         measurement = replace(measurement, interval=interval, holds=above(interval, 0.0))
     return replace(measurement, runs=orders, detail=f"{measurement.detail}; runs: random orders, others in each model")
 
 
-def _beyond_chance(lead: Lead, orders: int) -> Interval:
-    """The lead of one model, with an interval that one more random order is in.
-
-    The order by gradient is a single one, and a random one differs from the mean of the others by chance too. Several
-    models have several such orders: their leads vary between models.
-    """
-    parts = lead.variance or {}
-    of_order = orders * parts.get("seeds", 0.0)  # the mean of all has this divided by their number
-    half = float(half_width((of_order * (1 + 1 / orders) + parts.get("examples", 0.0)) ** 0.5, orders))
-    return Interval(lead.value, min(lead.low, lead.value - half), max(lead.high, lead.value + half))
+def _beyond_chance(curves: Curves, lead: Lead) -> Interval:
+    """The lead of one model, with an interval that one more random order is in."""
+    orders, of_order = random_orders(curves), variance_of_order(curves, "gradient") or 0.0
+    return beyond_chance(lead, (lead.variance or {}).get("examples", 0.0), of_order * (1 + 1 / orders), orders)
 
 
 CLAIM = Claim(

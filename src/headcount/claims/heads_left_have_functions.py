@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from headcount.claims.claim import Claim, Measurement, above, missing
 from headcount.claims.pruned import Pruning, prunings, role_names, unsettled, with_known_role
 from headcount.claims.shares import share_of_heads
+from headcount.claims.steps import CLOSE
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.record.results.tradeoff import Point
@@ -17,12 +18,13 @@ THIRD = 17 / 48  # the paper's model
 
 
 def _nearest(pruning: Pruning) -> list[Point]:
-    """The models, one for each seed, whose share of heads is nearest to the paper's."""
+    """The models, one for each seed, whose share of heads is nearest to the paper's; none if no share is near it."""
     with_roles = [model for model in pruning.models if with_known_role(model.heads, pruning, model.roles or ())]
     if not with_roles:
         return []
-    keep = min((model.keep for model in with_roles), key=lambda keep: abs(keep / pruning.budgeted - THIRD))
-    return [model for model in with_roles if model.keep == keep]
+    distances = {model.keep: abs(model.keep / pruning.budgeted - THIRD) for model in with_roles}
+    keep = min(distances, key=lambda keep: distances[keep])
+    return [model for model in with_roles if model.keep == keep and distances[keep] <= CLOSE + 1e-9]
 
 
 def _functions(pruning: Pruning, model: Point, *, unsure: bool = False) -> dict[str, bool]:
@@ -49,7 +51,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         if (nearest := _nearest(pruning))
     ]
     if not studied:
-        return missing("no trade-off with gates on heads of one kind whose roles were looked at")
+        reason = "no trade-off with gates on heads of one kind whose roles were looked at"
+        return missing(f"{reason}, with a budget near a third of them")
     # A role is a verdict: a head whose role too few sentences show is no head without one.
     certain, possible = _over_models(studied), _over_models(studied, unsure=True)
     interval = certain._replace(high=max(certain.high, possible.high))

@@ -8,7 +8,7 @@ from headcount.claims.claim import NORMAL, Measurement, above, least, missing
 from headcount.claims.steps import SEEN, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves, Lead
-from headcount.statistics import Interval
+from headcount.statistics import Interval, half_width
 
 
 def lead_of(curves: Curves, first: str, second: str) -> Lead | None:
@@ -29,6 +29,34 @@ def decided_by_leads(models: Sequence[StudiedModel], pairs: Sequence[tuple[str, 
     parts = [[_interval(row[number], several=len(rows) > 1) for _, row in rows] for number in range(len(pairs))]
     interval = least(parts, shared=True)
     return Measurement(interval, above(interval, 0.0), len(rows), 1, rows[0][0].metric)
+
+
+def leading(models: Sequence[StudiedModel], pair: tuple[str, str]) -> list[tuple[Curves, Lead]]:
+    """The models that have this lead on examples that heads were hardly ranked on."""
+    return [(curves, lead) for curves in studied(models, Curves)[0] if (lead := lead_of(curves, *pair))]
+
+
+def random_orders(curves: Curves) -> int:
+    return sum(curve.order == "random" for curve in curves.curves)
+
+
+def beyond_chance(lead: Lead, examples: float, of_order: float, orders: int) -> Interval:
+    """The lead of one model, with an interval that a lead by chance is in.
+
+    A score gives a single order, which differs from others that are as good by chance. Several models have several
+    such orders: their leads vary between models.
+    examples, of_order: variance over examples, and by chance, which so many random orders show.
+    """
+    half = float(half_width((of_order + examples) ** 0.5, orders))
+    return Interval(lead.value, min(lead.low, lead.value - half), max(lead.high, lead.value + half))
+
+
+def variance_of_order(curves: Curves, order: str) -> float | None:
+    """The variance of a lead between random orders; None with fewer than two of them."""
+    lead, orders = lead_of(curves, order, "random"), random_orders(curves)
+    if lead is None or orders < 2:
+        return None
+    return orders * (lead.variance or {}).get("seeds", 0.0)  # the mean of all has this divided by their number
 
 
 def _interval(lead: Lead, *, several: bool) -> Interval:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isnan
 
-from headcount.claims.claim import Claim, Measurement, ordered
+from headcount.claims.claim import Claim, Measurement, missing, ordered
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ledger import Ledger, Verdict
 from headcount.record.results.tradeoff import Tradeoff
+
+_APART = "no shape has both: models of the languages or domains that it compares differ in shape, task or metric"
 
 
 def ledger(models: Sequence[StudiedModel], papers: Sequence[str] = ("voita2019", "michel2019")) -> Ledger:
@@ -23,7 +25,7 @@ def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement
     """The measurement of the largest group of models that are alike; what the other groups say is a detail.
 
     Models of one shape and data that differ by their seeds are draws from one population. A mean over models of two
-    shapes would depend on how many of each happen to be there.
+    shapes would depend on how many of each happen to be there, and a difference of two of each could be one of shapes.
     """
     groups: dict[tuple[str, ...], list[StudiedModel]] = {}
     for model in models:
@@ -33,7 +35,8 @@ def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement
     measured = {group: claim.measured(alike) for group, alike in groups.items()}
     deciding = max(measured, key=lambda group: measured[group].models)
     if not measured[deciding].models:
-        return claim.measured(models)
+        together = claim.measured(models)
+        return missing(_APART) if together.models else together
     others = [(group, row) for group, row in measured.items() if group != deciding and row.models]
     apart = "".join(f"; apart: {_figure(row)} ({_difference(group, deciding)})" for group, row in others)
     return replace(measured[deciding], detail=measured[deciding].detail + apart)

@@ -6,15 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headcount.claims.claim import Measurement, above, pooled
 from headcount.heads import sites_of
+from headcount.metrics import ACCURACY
 from headcount.record.results.ablate import Ablation, BestAlone, Effect
 from headcount.statistics import Interval, share_in_groups, share_interval
 
-TOO_FEW = "too few examples for any loss to be significant"
+TOO_FEW = "too few examples, or right answers, for any loss to be significant"
 
 
 def can_harm(parts: Ablation, effects: Iterable[Effect]) -> bool:
     """Whether there are enough examples for a p below alpha; with fewer, removing any head would look harmless."""
-    return 2.0 ** (1 - max(effect.examples for effect in effects)) < parts.alpha
+    return 2.0 ** (1 - max(_can_be_lost(parts, effect) for effect in effects)) < parts.alpha
+
+
+def _can_be_lost(parts: Ablation, effect: Effect) -> int:
+    """Examples that can become worse: of answers, those that the whole model gives right."""
+    unmasked = effect.value - effect.difference
+    return round(unmasked * effect.examples) if parts.metric == ACCURACY.name else effect.examples
 
 
 def is_harmless(parts: Ablation, effect: Effect | BestAlone) -> bool:

@@ -17,7 +17,7 @@ Pruned = TypeVar("Pruned", Curves, Dynamics)
 NO_DYNAMICS = "no record of dynamics, which needs a model folder with checkpoints of its epochs"
 SEEN = "heads were ranked on the very examples that they are measured on, or on more than a tenth of them"
 
-_CLOSE = 0.05  # largest distance of a step from the requested share
+CLOSE = 0.05  # largest distance of a step from the requested share
 
 
 def studied(models: Sequence[StudiedModel], kind: type[Pruned]) -> tuple[list[Pruned], bool]:
@@ -30,7 +30,7 @@ def studied(models: Sequence[StudiedModel], kind: type[Pruned]) -> tuple[list[Pr
 def at(points: Sequence[AnyStep], share: float) -> AnyStep | None:
     """The step with about this share of heads gone; None if no step is near."""
     nearest = min(points, key=lambda point: abs(point.share - share))
-    return nearest if abs(nearest.share - share) <= _CLOSE + 1e-9 else None
+    return nearest if abs(nearest.share - share) <= CLOSE + 1e-9 else None
 
 
 def kept(point: Step | EpochStep, whole: PruningStep, *, higher_is_better: bool) -> Interval:

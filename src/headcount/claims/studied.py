@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import normpath
 from typing import Any, TypeVar
 
 from headcount.corpora.grammar.corpus import Grammar
@@ -77,9 +78,12 @@ class StudiedModel:
 
     @property
     def domain(self) -> str:
-        """The data of the study, whatever the target language."""
+        """The data of the study, whatever the target language; the same for all spellings of a path."""
         source = self._source
-        return Grammar.named(source["data"]).domain if _is_grammar(source) else str(source.get("data", ""))
+        if _is_grammar(source):
+            return Grammar.named(source["data"]).domain
+        location = Location.of(source.get("data", ""))
+        return location.data if location.kind == "hub" or not location.data else normpath(location.data)
 
     @property
     def _source(self) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ _VARIETY = 0.05  # minimum difference in entropy between two domains, in nats
 def _variety(roles: RolesFound) -> float:
     """Return the entropy of the grammatical person of subjects, in nats."""
     total = sum(roles.persons.values())
-    return -sum(count / total * log(count / total) for count in roles.persons.values() if count) if total else 0.0
+    return -sum(count / total * log(count / total) for count in roles.persons.values() if count)
 
 
 def _subject_lead(roles: RolesFound) -> Interval | None:
@@ -47,7 +47,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     domains: dict[tuple[str, str], _Domain] = {}
     for model in models:
         roles = model.first(RolesFound)
-        if roles and (lead := _subject_lead(roles)) is not None:
+        if roles and any(roles.persons.values()) and (lead := _subject_lead(roles)) is not None:
             domain = domains.setdefault((model.language, model.domain), _Domain(model.domain, [], []))
             domain.varieties.append(_variety(roles))
             domain.leads.append(lead)
@@ -58,7 +58,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     ]
     pairs = [sorted((domains[left], domains[right]), key=lambda domain: -domain.variety) for left, right in compared]
     if not pairs:
-        return missing("it needs studies of models of two domains whose subjects differ in person")
+        return missing("it needs studies of models of two domains whose subjects are known to differ in person")
     # Average over models first: differences of pairs that share a model are not independent. Nor are pairs that share
     # a domain: their ends are averaged.
     gaps = [difference(_over_models(varied), _over_models(uniform)) for varied, uniform in pairs]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from headcount.corpora.lines import read_lines
-from headcount.corpora.tree import Tree
+from headcount.corpora.tree import Tree, person_of
 from headcount.errors import CorpusError
 
 _COLUMNS = 10
@@ -82,6 +82,7 @@ class _Word:
     relation: str
     space_after: bool
     line: int
+    person: str = ""
 
 
 def _tree(lines: list[str], start: int, file: Path) -> Tree:
@@ -115,12 +116,13 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
             raise CorpusError(f"{location} is word {name}, expected {len(words) + 1}.", reason="words out of order")
         head = _number(columns[6], location, "head")
         relation = columns[7].split(":", 1)[0]
-        words.append(_Word(form, columns[3], head - 1, relation, space_after, number))
+        words.append(_Word(form, columns[3], head - 1, relation, space_after, number, person_of(columns[5])))
     _check(words, joined, f"{file}:{start}", file)
     text, spans = _text(words, joined)
     return Tree(
         text=text, words=tuple(word.form for word in words), spans=spans, heads=tuple(word.head for word in words),
         relations=tuple(word.relation for word in words), tags=tuple(word.tag for word in words),
+        persons=tuple(word.person for word in words),
     )  # fmt: skip
 
 

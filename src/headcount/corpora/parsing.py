@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headcount.corpora.tree import Tree
+from headcount.corpora.tree import Tree, person_of
 from headcount.errors import CorpusError, check_name
 
 # https://github.com/clir/clearnlp-guidelines against https://universaldependencies.org/u/dep/
@@ -52,6 +52,7 @@ def _of_spacy(text: str, tokens: list[Any]) -> Tree:
         heads=heads,
         relations=tuple(_relation(token.dep_, head) for token, head in zip(tokens, heads, strict=True)),
         tags=tuple(token.pos_ for token in tokens),
+        persons=tuple(person_of(str(token.morph)) for token in tokens),
     )
 
 
@@ -79,6 +80,7 @@ def _of_stanza(text: str, sentence: Any) -> Tree:
         heads=heads,
         relations=tuple(_relation(word.deprel, head) for word, head in zip(sentence.words, heads, strict=True)),
         tags=tuple(word.upos or "" for word in sentence.words),
+        persons=tuple(person_of(word.feats or "") for word in sentence.words),
     )
 
 

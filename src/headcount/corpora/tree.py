@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
@@ -25,6 +25,8 @@ class Tree:
     heads: tuple[int, ...]  # index of the word that each depends on; -1 for the root
     relations: tuple[str, ...]  # without subtype: nsubj, not nsubj:pass
     tags: tuple[str, ...] = ()  # universal part of speech of each word, if known
+    # Grammatical person of each word, empty if it has none. Not in the fingerprint of sentences: it changes no head.
+    persons: tuple[str, ...] = field(default=(), repr=False)
 
     def arcs(self, *relations: str) -> Iterator[Arc]:
         """The dependencies of these relations, or all, without the root."""
@@ -34,3 +36,8 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self.words)
+
+
+def person_of(features: str) -> str:
+    """The grammatical person in the features of a word (`Case=Nom|Person=1`); empty if they have none."""
+    return next((pair.removeprefix("Person=") for pair in features.split("|") if pair.startswith("Person=")), "")

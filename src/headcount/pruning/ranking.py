@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,18 @@ from headcount.scores.score import score
 from headcount.selection.budget import Budget
 from headcount.selection.select import select
 from headcount.selection.shape import FREE, Shape
+from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import Interval, bootstrap_interval
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
 
+_OF_TIES = -1  # seed of the order of equal heads; random orders have 0 and above
+
 
 @dataclass(frozen=True)
 class Order:
-    """How heads are ranked, and whether again after each step."""
+    """How heads are ranked, and whether again after each step. Equal heads are in random order, see `untied`."""
 
     score: str = "gradient"
     recompute: bool = False
@@ -36,6 +40,27 @@ class Order:
         return score(self.score, model, task, **dict(self.options))
 
 
+def untied(scores: HeadGrid, model: nn.Module) -> HeadGrid:
+    """The scores, with equal ones a little apart: in an order drawn at random, another one for every model.
+
+    Most heads change no answer, so that ablation by accuracy gives them the same score. In the order of the model, one
+    end of it would go first, and the order would be as good or bad as that end is.
+    """
+    values_H = np.asarray(scores.numbers(), dtype=np.float64)
+    finite = values_H[np.isfinite(values_H)]
+    distinct = np.unique(finite)
+    if len(distinct) == len(finite):
+        return scores
+    random = np.random.default_rng(model_seed(weight_hash(model), _OF_TIES))
+    apart_H = values_H.copy()
+    largest = 1e-9 * (np.abs(distinct).max() or 1.0)  # far below what makes two scores different
+    for value, above in pairwise([*distinct, np.inf]):
+        equal = np.flatnonzero(values_H == value)
+        step = min(largest, (above - value) / 2) / len(equal)
+        apart_H[equal] += step * random.permutation(len(equal))
+    return HeadGrid(list(zip(scores.heads, apart_H.tolist(), strict=True)))
+
+
 @dataclass(frozen=True)
 class Step:
     """A point of the curve: number of masked heads, and quality without them."""
@@ -43,6 +68,7 @@ class Step:
     removed: int
     mask: HeadGrid
     quality: Quality
+    tied: int | None = None  # removed heads with the score of one that is kept; None if heads have no scores
 
     @classmethod
     def of(cls, mask: HeadGrid, quality: Quality) -> Step:
@@ -58,6 +84,7 @@ class Step:
             kept_by_kind={kind: sum(head.kind == kind for head in kept_heads) for kind in self.mask.kinds},
             heads=tuple(str(head) for head in kept_heads),
             kept=kept(self.quality, whole) if whole is not None else None,
+            tied=self.tied,
         )
 
 
@@ -103,19 +130,28 @@ def ranked_masks(
     model: nn.Module, task: Task, order: Order, counts: Sequence[int], restrictions: Restrictions = _NONE
 ) -> Iterator[HeadGrid]:
     """Masks that remove more and more heads, lowest score first."""
+    return (mask for mask, _ in _ranked(model, task, order, counts, restrictions))
+
+
+def _ranked(
+    model: nn.Module, task: Task, order: Order, counts: Sequence[int], restrictions: Restrictions
+) -> Iterator[tuple[HeadGrid, HeadGrid]]:
+    """The masks, each with the scores that it is by."""
     sites = locate(model)
     total = len(sites.of_kinds(restrictions.kinds))
     mask, scores = sites.mask(), order.scores(model, task)
+    apart = untied(scores, model)
     for number, count in enumerate(counts):
         if order.recompute and count and number:
             with masked(model, mask):
                 scores = _behind(order.scores(model, task), mask)
+            apart = untied(scores, model)
         if count:  # a shape applies only if heads are removed
             mask = select(
-                scores, Budget(heads=total - count), kinds=restrictions.kinds, shape=restrictions.shape,
+                apart, Budget(heads=total - count), kinds=restrictions.kinds, shape=restrictions.shape,
                 groups=sites.groups,
             )  # fmt: skip
-        yield mask
+        yield mask, scores
 
 
 def curve(
@@ -132,12 +168,19 @@ def curve(
 
     measure_on: data to measure quality on; scores are computed on `task`.
     """
-    masks = ranked_masks(model, task, order, counts, restrictions)
-    for number, (count, mask) in enumerate(zip(counts, masks, strict=True), start=1):
+    ranked = _ranked(model, task, order, counts, restrictions)
+    for number, (count, (mask, scores)) in enumerate(zip(counts, ranked, strict=True), start=1):
         with masked(model, mask):
             quality = (measure_on or task).quality(model)
         progress(f"pruning by {order.score}", number, len(counts))
-        yield Step(count, mask, quality)
+        yield Step(count, mask, quality, _tied(scores, mask, restrictions.kinds))
+
+
+def _tied(scores: HeadGrid, mask: HeadGrid, kinds: Sequence[str] | None) -> int:
+    """Removed heads with the score of one that is kept: chance chose between them."""
+    counted = scores.of(*kinds) if kinds is not None else scores
+    remaining = {counted[head] for head in counted.heads if mask[head]}
+    return sum(counted[head] in remaining for head in counted.heads if not mask[head])
 
 
 def _behind(scores: HeadGrid, mask: HeadGrid) -> HeadGrid:

@@ -96,3 +96,4 @@ class Step(PruningStep):
     kept: Interval | None = (
         None  # share of the score with all heads that remains, paired by example; an upper end of null has no limit
     )
+    tied: int | None = None  # removed heads with the score of one that is kept; None: heads have none, or unknown

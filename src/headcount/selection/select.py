@@ -29,7 +29,8 @@ def select(
     """Select the best heads within a budget.
 
     Among all sets of heads that fit the budget and the shape, the mask keeps the one with the highest sum of scores. If
-    scores are equal, the head that comes first in the model is kept.
+    scores are equal, the head that comes first in the model is kept: always the same mask, but one that has to do with
+    where heads are. Studies and `prune` put equal heads in random order first.
 
     Args:
         scores: Scores of all heads; higher means more important. Infinite scores come before or after all others.

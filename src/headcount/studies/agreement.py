@@ -16,6 +16,7 @@ from headcount.errors import HeadcountError, UsageError
 from headcount.heads import Head, HeadGrid, sites_of
 from headcount.probes.masks import masked
 from headcount.progress import Progress, named, silent
+from headcount.pruning.ranking import untied
 from headcount.record import Record, Signature
 from headcount.record.results.agreement import Agreement, OrderCost, TopOverlap
 from headcount.scores.pieces import shelf
@@ -137,11 +138,6 @@ def _in_top(values_H: np.ndarray, count: int) -> np.ndarray:
     return above_H + equal_H * ((count - above_H.sum()) / equal_H.sum())
 
 
-def ranked(grid: HeadGrid) -> list[Head]:
-    """Heads by increasing value; equal ones in the order of the model."""
-    return sorted(grid.heads, key=lambda head: grid[head])
-
-
 def _pruning(
     model: nn.Module, task: Task, by_method: Mapping[str, HeadGrid], progress: Progress
 ) -> dict[str, tuple[OrderCost, ...]]:
@@ -149,7 +145,9 @@ def _pruning(
     counts = [round(share * len(locate(model).heads)) for share in REMOVED]
     base, qualities = task.quality(model), {}
     for number, (method, scores) in enumerate(by_method.items(), start=1):
-        qualities[method] = [_without(model, task, ranked(scores)[:count]) for count in counts]
+        order = untied(scores, model)
+        lowest_first = sorted(order.heads, key=lambda head: order[head])
+        qualities[method] = [_without(model, task, lowest_first[:count]) for count in counts]
         progress("pruning by each order", number, len(by_method))
     return {
         method: tuple(

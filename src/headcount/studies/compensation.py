@@ -22,7 +22,7 @@ from headcount.metrics import LOSS, Metric
 from headcount.probes.projections import Projection, projected
 from headcount.progress import Progress, silent
 from headcount.pruning.choosers.greedy import CANDIDATES
-from headcount.pruning.ranking import counts_to
+from headcount.pruning.ranking import counts_to, untied
 from headcount.pruning.run import measured_quality
 from headcount.pruning.search import Search
 from headcount.record import Record, Signature
@@ -95,7 +95,7 @@ def study_compensation(
     biased = all(site.output.bias is not None for site in locate(model))
     methods = [way for way in METHODS if way != "bias" or add_bias or biased]
     curves: dict[str, Curve] = {way: [] for way in methods}
-    scores, spent = _timed(lambda: score(order, model, task))
+    scores, spent = _timed(lambda: untied(score(order, model, task), model))
     for number, count in enumerate(counts, start=1):
         mask = select(scores, Budget(heads=len(heads) - count))
         for way in methods:

@@ -22,7 +22,7 @@ from headcount.record.results.pool import Pool
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.whole import whole_study
 
-_RECORD = "record.json"
+_RECORD, _SETTINGS = "record.json", "settings.json"
 
 
 def study_pool(
@@ -41,9 +41,9 @@ def study_pool(
     models = [of_model.model for of_model in settings]
     if len({_resolved(model) for model in models}) < len(models):
         raise UsageError(f"A model is listed twice: {', '.join(models)}. Give each model once.")
-    if (out / "settings.json").is_file():
+    if (out / _SETTINGS).is_file():
         raise UsageError(f"{out} already contains the study of a single model; give a new folder.")
-    folders = [out / folder for folder in folder_names(models)]
+    folders = _folders(models, out)
     others = _pooled_earlier(out, folders)
     for folder in others:
         _check_same_study(name, settings[0], Record.load(folder / _RECORD), out)
@@ -62,6 +62,34 @@ def study_pool(
 def _resolved(model: str) -> str:
     """The same for all spellings of a folder, such as `model`, `model/` and `./model`; a hub id as it is."""
     return str(Path(model).resolve()) if Path(model).exists() else model
+
+
+def _folders(models: Sequence[str], out: Path) -> list[Path]:
+    """The folder of each model: where its study was begun, whatever it would be named beside these models; else new."""
+    begun = _begun(out)
+    folders, taken = [], set(begun.values())
+    for number, (model, name) in enumerate(zip(models, folder_names(models), strict=True), start=1):
+        folder = begun.get(_resolved(model), out / name)
+        while _resolved(model) not in begun and folder in taken:
+            folder = folder.with_name(f"{folder.name}-{number}")
+        taken.add(folder)
+        folders.append(folder)
+    return folders
+
+
+def _begun(out: Path) -> dict[str, Path]:
+    """The models with a study in this folder; of two studies of a model, the finished one."""
+    files = sorted(out.glob(f"*/{_SETTINGS}"), key=lambda file: ((file.parent / _RECORD).is_file(), file))
+    return {_resolved(model): file.parent for file in files if (model := _model_of(file))}
+
+
+def _model_of(settings: Path) -> str:
+    """The model that the settings of a study name; empty if they cannot be read."""
+    try:
+        content = journal.read_json(settings)
+    except RecordError:
+        return ""
+    return str(content.get("model", "")) if isinstance(content, dict) else ""
 
 
 def _pooled_earlier(out: Path, folders: Sequence[Path]) -> list[Path]:

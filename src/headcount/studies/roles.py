@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CONFIDENT = 0.8  # the paper: every positional head is above this
 _READING = {field.name for field in fields(Reading)}
-_FIRST, _SECOND = {"i", "we"}, {"you"}
+_ENGLISH = {"i": "1", "we": "1", "you": "2", **dict.fromkeys(("he", "she", "it", "they"), "3")}
 
 
 def look(
@@ -107,14 +107,18 @@ def _result(measured: Roles, sentences: Sentences, relevance: Mapping[str, float
 
 
 def persons(sentences: Sentences) -> dict[str, int]:
-    """English subjects by person, with which the paper explains the difference between domains."""
-    counts: Counter[str] = Counter()
-    for tree in sentences:
-        if isinstance(tree, Tree):
-            for arc in tree.arcs("nsubj"):
-                word = tree.words[arc.dependent].lower()
-                counts["1" if word in _FIRST else "2" if word in _SECOND else "3"] += 1
-    return {person: counts[person] for person in "123"} if counts else {}
+    """Subjects by person, with which the paper explains the difference between domains; empty if it is unknown.
+
+    By the features of the trees, where subjects without a person are nouns. Without features, by English pronouns: if
+    no subject is one, the sentences are not known to be English.
+    """
+    trees = [tree for tree in sentences if isinstance(tree, Tree)]
+    subjects = [(tree, arc.dependent) for tree in trees for arc in tree.arcs("nsubj")]
+    found = [tree.persons[place] if tree.persons else "" for tree, place in subjects]
+    if not any(found):
+        found = [_ENGLISH.get(tree.words[place].lower(), "") for tree, place in subjects]
+    counts = Counter(person if person in ("1", "2") else "3" for person in found)
+    return {person: counts[person] for person in "123"} if any(found) else {}
 
 
 def best_heads(measured: Roles) -> tuple[Best, ...]:

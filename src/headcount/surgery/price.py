@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import torch
 from torch import nn
 
 from headcount import journal, processes
@@ -25,6 +22,7 @@ from headcount.sites.running import evaluating, run
 from headcount.surgery.cost import cost, head_parameters
 from headcount.surgery.manifest import json_hash
 from headcount.surgery.remove import remove
+from headcount.timing import interleave
 
 TIMES = "milliseconds.json"  # in a folder of states to resume from
 _REPEATS, _WARMUP = 9, 2
@@ -77,15 +75,9 @@ class Price:
     def _milliseconds(self, small: nn.Module) -> float:
         """Median time of a forward pass over one example on this machine."""
         batch = example_batch(small, batch=1, length=self._length, target=self._length, padded=False)
-        seconds = []
         with evaluating(small):
-            for _ in range(_WARMUP + _REPEATS):
-                start = time.perf_counter()
-                run(small, batch, synthetic=True)
-                if torch.cuda.is_available():
-                    torch.cuda.synchronize()
-                seconds.append(time.perf_counter() - start)
-        return 1000 * float(np.median(seconds[_WARMUP:]))
+            times = interleave({"model": lambda: run(small, batch, synthetic=True)}, repeats=_REPEATS, warmup=_WARMUP)
+        return 1000 * times.median("model")
 
     def limit(self, budget: Budget) -> float:
         """Highest cost of the pruned model."""

@@ -13,6 +13,7 @@ from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.claims.studied import StudiedModel
 from headcount.record import Record
+from headcount.record.results.ablate import Effect
 from headcount.record.results.curves import Lead
 from headcount.record.results.dynamics import EpochStep
 from headcount.statistics import Interval, over_runs
@@ -56,6 +57,50 @@ def test_an_order_that_knows_nothing_beats_random_orders_rarely() -> None:
         parts = replace(record.parts, curves=lines, leads=(lead,))
         called += decide(CLAIMS["M5"], [model(replace(record, parts=parts))]).holds is not None
     assert called / 200 < 0.09
+
+
+def test_two_orders_that_know_nothing_differ_rarely() -> None:
+    """One model, gradient and ablation are random orders: with an interval over examples, most verdicts were wrong."""
+    random, record, called = np.random.default_rng(0), curves(late), 0
+    gradient, single, *_, control = record.parts.curves
+    lines = (gradient, single, *(replace(control, seed=seed) for seed in range(10)))
+    for _ in range(200):
+        first, second, *others = random.normal(20.0, 3.0, size=12)
+        noise_R = random.normal(0.0, 0.3, size=200)
+        gains = [float(first - other) for other in others]
+        run = over_runs([gains], [[gain + noise_R for gain in gains]], examples=300)
+        leads = (
+            Lead("gradient", "ablation", 0.15, 0.65, first - second, first - second - 0.6, first - second + 0.6),
+            Lead("gradient", "random", 0.15, 0.65, run.value, run.low, run.high, run.parts),
+        )
+        parts = replace(record.parts, curves=lines, leads=leads)
+        called += decide(CLAIMS["M6"], [model(replace(record, parts=parts))]).holds is not None
+    assert called / 200 < 0.09
+
+
+def test_one_model_without_random_orders_does_not_say_how_much_orders_differ() -> None:
+    record = curves(late, ablation=straight)
+    assert decide(CLAIMS["M6"], [model(record)]).holds is True
+    bare = replace(record.parts, curves=record.parts.curves[:2])
+    verdict = decide(CLAIMS["M6"], [model(replace(record, parts=bare))])
+    assert (verdict.holds, verdict.models) == (None, 1)
+    assert "two random orders" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("tied", "share", "holds"), [(3, 0.4, None), (3, 0.1, True), (None, 0.4, None), (0, 0.4, True)]
+)
+def test_heads_with_equal_scores_leave_the_better_order_open(
+    tied: int | None, share: float, holds: bool | None
+) -> None:
+    """They go in random order: where they stood in the model decided 30 of 30 nulls of five models."""
+    record = curves(late, ablation=straight)
+    gradient, single, *others = record.parts.curves
+    points = tuple(replace(point, tied=tied) if point.share == share else point for point in single.points)
+    parts = replace(record.parts, curves=(gradient, replace(single, points=points), *others))
+    verdict = decide(CLAIMS["M6"], [model(replace(record, parts=parts), name=str(place)) for place in range(5)])
+    assert (verdict.holds, verdict.models) == (holds, 5)
+    assert ("equal scores" in verdict.detail) == (holds is None)
 
 
 def test_a_correlation_that_two_heads_carry_stays_open() -> None:
@@ -104,6 +149,25 @@ def test_examples_that_could_not_show_a_loss_do_not_show_that_there_is_none(numb
     verdict = decide(CLAIMS[number], [measured_on(7)])
     assert verdict.holds is None
     assert "too few examples" in verdict.detail
+
+
+@pytest.mark.parametrize("number", ["M1", "M2"])
+@pytest.mark.parametrize(("right", "holds"), [(7, None), (8, True)])
+def test_answers_that_are_wrong_anyway_cannot_be_lost(number: str, right: int, holds: bool | None) -> None:
+    """Right on 7 of 40: a head without which every answer is wrong has a p of .016, and nothing could harm."""
+    record = ablation(2)
+
+    def of_answers(effect: Effect) -> Effect:
+        return replace(effect, value=(right - 1) / 40, difference=-1 / 40, p=0.5, examples=40)
+
+    tables = {
+        name: {head: of_answers(effect) for head, effect in getattr(record.parts, name).items()}
+        for name in ("one_out", "all_but_one_chosen_elsewhere")
+    }
+    parts = replace(record.parts, metric="accuracy", value=right / 40, **tables)
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=parts))])
+    assert verdict.holds is holds
+    assert holds or "right answers" in verdict.detail
 
 
 def test_heads_of_one_layer_that_are_needed_together_are_no_independent_cases() -> None:

@@ -20,7 +20,7 @@ from headcount.report.section import labelled_for, sections
 from headcount.report.subject import subjects
 from headcount.statistics import Interval
 from headcount.studies.whole import with_ledger
-from truths import SITES, by_depth, late
+from truths import SITES, TRUTHS, by_depth, late
 
 CLAIMS = {claim.number: claim for claim in ordered()}
 SHALLOW = {"encoder.0": 4, "encoder.1": 4, "encoder.2": 4, "decoder.0": 4, "cross.0": 4}
@@ -99,6 +99,38 @@ def test_models_of_another_shape_are_not_in_the_mean() -> None:
     assert together.detail.startswith(alone.detail)
     assert "apart: -0.33" in together.detail
     assert "3 models (encoder 6 x 4, decoder 6 x 4, cross 6 x 4)" in together.detail
+
+
+@pytest.mark.parametrize("number", ["V6", "V7"])
+def test_languages_and_domains_are_not_compared_across_shapes(number: str) -> None:
+    """Three models of 6 x 8 heads of one domain, three of 3 x 4 of another: shapes differ as much as domains do."""
+
+    def smaller(studied: StudiedModel) -> StudiedModel:
+        (record,) = studied.records
+        rows = record.parts.confidence.items()
+        few = {head: value for head, value in rows if head[8] in "012" and head[-1] in "0123"}
+        return replace(studied, records=(replace(record, parts=replace(record.parts, confidence=few)),))
+
+    models = TRUTHS[number](True)
+    first, *_ = models
+    apart = [one if one.settings == first.settings else smaller(one) for one in models]
+    assert {one.shape for one in apart} == {"encoder 6 x 8", "encoder 3 x 4"}
+    assert decide(CLAIMS[number], models).holds is True
+    verdict = decide(CLAIMS[number], apart)
+    assert (verdict.models, verdict.holds) == (0, None)
+    assert "no shape has both" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("data", "models"),
+    [("corpus/", 2), ("./corpus", 2), ("a/../corpus", 2), ("other", 1), ("hf:corpus", 1)],
+)
+def test_a_folder_that_is_spelled_in_two_ways_is_one(data: str, models: int) -> None:
+    studied = [
+        model(ablation(4), name="a", source={"data": "corpus"}),
+        model(ablation(6), name="b", source={"data": data}),
+    ]
+    assert decide(CLAIMS["M1"], studied).models == models
 
 
 def test_a_model_in_two_studies_counts_once() -> None:

@@ -144,8 +144,8 @@ def test_survival_in_a_model_that_was_pruned_before() -> None:
 def test_several_kinds_are_pruned_and_roles_of_one_are_known() -> None:
     """Heads of other kinds are in no share; a layer of one kind is not that of another."""
     sites = {"encoder.0": 8, "cross.0": 8}
-    kept = ["encoder.0.0", "encoder.0.1", "cross.0.5"]
-    record = tradeoff({(3, 0): kept}, sites=sites, pruned="encoder and cross heads", marked=["encoder.0.0"])
+    kept = ["encoder.0.0", "encoder.0.1", "cross.0.5", "cross.0.6", "cross.0.7"]
+    record = tradeoff({(5, 0): kept}, sites=sites, pruned="encoder and cross heads", marked=["encoder.0.0"])
     of_encoder = {name: held for name, held in record.parts.whole_roles.items() if name.startswith("encoder")}
     (point,) = record.parts.points
     left = replace(point, roles={name: held for name, held in point.roles.items() if name in of_encoder})
@@ -154,6 +154,17 @@ def test_several_kinds_are_pruned_and_roles_of_one_are_known() -> None:
     assert decide(CLAIMS["V13"], [model(record)]).value == 1
     cross = replace(record, parts=replace(record.parts, pruned="cross heads"))
     assert [decide(CLAIMS[number], [model(cross)]).runs for number in ("V8", "V13")] == [0, 0]
+
+
+@pytest.mark.parametrize(("keep", "models"), [(32, 1), (38, 1), (48, 0), (84, 0), (6, 0)])
+def test_heads_left_are_looked_at_where_about_a_third_is_left(keep: int, models: int) -> None:
+    """Any budget decided it: with 84 of 96 heads left it did not hold."""
+    sites = {f"encoder.{layer}": 8 for layer in range(12)}
+    left = [f"encoder.{place % 12}.{place // 12}" for place in range(keep)]
+    verdict = decide(CLAIMS["V13"], [model(tradeoff({(keep, 0): left}, sites=sites, after=lambda _: False))])
+    assert verdict.models == models
+    assert verdict.holds is (False if models else None)
+    assert models or "near a third" in verdict.detail
 
 
 def test_scratch_with_fewer_steps_than_the_model_decides_nothing() -> None:

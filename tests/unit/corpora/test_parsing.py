@@ -14,6 +14,8 @@ from headcount.errors import CorpusError, UnknownName
 
 WORDS = [("Dogs", "chase", "nsubj", "NOUN"), ("chase", "chase", "ROOT", "VERB"), ("cats", "chase", "dobj", "NOUN")]
 
+MORPH = {"NOUN": "", "VERB": "Number=Plur|Person=3"}
+
 
 def fake_spacy() -> Any:
     module: Any = ModuleType("spacy")
@@ -24,7 +26,11 @@ def fake_spacy() -> Any:
             for number, (word, _, relation, tag) in enumerate(WORDS):
                 start = text.index(word, cursor)
                 cursor = start + len(word)
-                tokens.append(SimpleNamespace(text=word, idx=start, i=number, dep_=relation, pos_=tag, is_space=False))
+                tokens.append(
+                    SimpleNamespace(
+                        text=word, idx=start, i=number, dep_=relation, pos_=tag, morph=MORPH[tag], is_space=False
+                    )
+                )
             for token, (_, head, _, _) in zip(tokens, WORDS, strict=True):
                 token.head = next(other for other in tokens if other.text == head)
             self.sents = [tokens]
@@ -53,7 +59,9 @@ def fake_stanza() -> Any:
                 cursor = start + len(word)
                 place = next(number for number, row in enumerate(WORDS, start=1) if row[0] == head)
                 label = {"dobj": "obj", "ROOT": "root"}.get(relation, "nsubj:pass")
-                one = SimpleNamespace(text=word, head=0 if relation == "ROOT" else place, deprel=label, upos=tag)
+                one = SimpleNamespace(
+                    text=word, head=0 if relation == "ROOT" else place, deprel=label, upos=tag, feats=MORPH[tag]
+                )
                 words.append(one)
                 tokens.append(SimpleNamespace(start_char=start, end_char=cursor, words=[one]))
             return SimpleNamespace(sentences=[SimpleNamespace(tokens=tokens, words=words)])
@@ -74,6 +82,7 @@ def test_trees_speak_universal_dependencies(
     assert tree.heads == (1, -1, 1)
     assert tree.relations == ("nsubj", "root", "obj")
     assert tree.tags == ("NOUN", "VERB", "NOUN")
+    assert tree.persons == ("", "3", "")
     with pytest.raises(CorpusError, match="no model"):
         list(parsed(["x"], f"{name}:xx"))
 

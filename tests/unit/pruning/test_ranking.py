@@ -16,7 +16,7 @@ import zoo
 from behaviour import hooks
 from headcount.errors import UnknownName, UsageError, VerificationError
 from headcount.metrics import ACCURACY, LOSS, PERPLEXITY, TOKEN_ACCURACY, Metric
-from headcount.pruning.ranking import Order, Restrictions, counts_to, curve, kept, ranked_masks
+from headcount.pruning.ranking import Order, Restrictions, counts_to, curve, kept, ranked_masks, untied
 from headcount.selection.shape import Shape
 from headcount.tasks.quality import Quality
 from tokens import sentences, word_tokenizer
@@ -43,6 +43,42 @@ def test_scores_are_taken_again_on_what_is_left(bert: nn.Module, task: Any) -> N
     left = sorted(first.mask.kept, key=lambda head: scores[head])
     gone = {head for head in second.mask.heads if not second.mask[head]}
     assert gone == {head for head in first.mask.heads if not first.mask[head]} | set(left[:3])
+
+
+def test_equal_heads_go_in_an_order_of_the_model_and_not_of_where_they_are(bert: nn.Module) -> None:
+    """Single ablations of accuracy are mostly 0: the last layers went first, whatever they were worth."""
+    heads = hc.locate(bert).heads
+    scores = hc.HeadGrid([(head, [0.0, -1.0, 2.0][number % 3]) for number, head in enumerate(heads)])
+    order = untied(scores, bert)
+    assert len({*order.numbers()}) == len(heads)
+    assert all(order[low] < order[high] for low in heads for high in heads if scores[low] < scores[high])
+    np.testing.assert_allclose(order.numbers(), scores.numbers(), atol=1e-8)
+    assert order == untied(scores, bert), "the same model has the same order"
+    ascending = [[head for head in sorted(heads, key=lambda head: order[head]) if scores[head] == 0]]
+    with torch.no_grad():
+        next(bert.parameters()).add_(1)
+    order = untied(scores, bert)
+    ascending.append([head for head in sorted(heads, key=lambda head: order[head]) if scores[head] == 0])
+    assert ascending[0] != ascending[1], "models are independent draws"
+    different = hc.HeadGrid([(head, float(number)) for number, head in enumerate(heads)])
+    assert untied(different, bert) is different
+
+
+@pytest.mark.parametrize("values", [[5e-324, 0.0], [-np.inf, 1.0], [1e300, -1e300], [1.0, 1.0 + 2**-52]])
+def test_equal_heads_never_pass_others(bert: nn.Module, values: list[float]) -> None:
+    heads = hc.locate(bert).heads
+    scores = hc.HeadGrid([(head, values[number % 2]) for number, head in enumerate(heads)])
+    order = untied(scores, bert)
+    assert all(order[low] <= order[high] for low in heads for high in heads if scores[low] < scores[high])
+
+
+def test_steps_say_how_many_heads_chance_chose(bert: nn.Module, task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = hc.locate(bert).heads
+    scores = hc.HeadGrid([(head, float(number >= 4)) for number, head in enumerate(heads)])
+    monkeypatch.setattr(Order, "scores", lambda *_: scores)
+    steps = list(curve(bert, task, Order("ablation"), [0, 3, 4, 6]))
+    assert [step.tied for step in steps] == [0, 3, 0, 2]
+    assert steps[1].to_result(("encoder",)).tied == 3
 
 
 @pytest.mark.parametrize("scale", [1e-14, 1.0, 1e14])

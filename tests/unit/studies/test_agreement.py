@@ -14,6 +14,7 @@ from headcount.errors import HeadcountError, UsageError
 from headcount.heads import HeadGrid
 from headcount.scores.score import Scores, score
 from headcount.studies.agreement import agreement, overlaps
+from headcount.studies.curves import CurvePlan, pruning_curves
 
 WORTH = (2.0, 4.0, 1.0, 3.0)
 
@@ -54,6 +55,22 @@ def test_equal_heads_share_the_places_at_the_top() -> None:
     assert [row.overlap for row in overlaps(deep, exact)] == pytest.approx(
         [row.chance for row in overlaps(deep, exact)]
     )
+
+
+def test_equal_heads_go_in_the_same_order_as_in_curves() -> None:
+    """Heads 0 and 1, and 2 and 3, stand in for each other. One study removed the first two, the other the last two."""
+
+    def loss(on: Tensor) -> Tensor:
+        off = (on < 0.5).double()
+        return 1 + 5 * off[:, 0] * off[:, 1] + off[:, 2] * off[:, 3]
+
+    model = one_layer()
+    data = game(model, loss)
+    rows = agreement(model, data, methods=["random"]).parts.pruning["ablation"]
+    (line,) = pruning_curves(model, data, plan=CurvePlan(orders=("ablation",), random=0, step=0.25)).parts.curves
+    values = {point.removed: point.value for point in line.points}
+    assert [row.value for row in rows] == [values[row.removed] for row in rows]
+    assert line.points[2].tied == 2
 
 
 def test_finished_scores_are_not_measured_again_after_an_interruption(

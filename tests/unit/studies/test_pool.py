@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ import headcount as hc
 from headcount import locks
 from headcount.claims.pool import pool
 from headcount.cli.main import main
+from headcount.corpora.source import Source
 from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.studies import pool as studies_pool
@@ -33,7 +36,7 @@ def study(tmp_path: Path) -> list[str]:
         model = BertForSequenceClassification(BertConfig(vocab_size=99, **size))
         hc.save(model, tmp_path / f"m-{seed}", tokenizer=word_tokenizer())
     for split in ("dev", "test"):
-        rows = [f"{len(text) % 2}\t{text}" for text in sentences(12, seed=len(split))]
+        rows = [f"{len(text) % 2}\t{text}" for text in sentences(48, seed=len(split))]  # enough right answers for M1
         (tmp_path / f"{split}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n")
     models = [str(tmp_path / "m-0"), str(tmp_path / "m-1")]
     options = ["--task", "classification", "--data", str(tmp_path), "--parts", "ablation", "--format", "svg"]
@@ -112,6 +115,30 @@ def test_folders_have_the_names_of_models() -> None:
     assert folder_names(["a/x", "b/x", "x-1"]) == ["x-1-1", "x-2", "x-1"]
     for models in (["x-1", "a/x", "b/x"], ["a/x", "b/x", "x-1", "x-1-1"], ["a/x-1", "b/x-1", "a/x", "b/x"]):
         assert len(set(folder_names(models))) == len(models)
+
+
+def test_a_model_keeps_its_folder_beside_others_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third model of the same name gave the first a new folder, in which it was studied again."""
+    studied: list[tuple[str, str]] = []
+
+    def begin(_: str, settings: StudySettings, folder: Path, **__: Any) -> None:
+        studied.append((settings.model, folder.name))
+        folder.mkdir(exist_ok=True)
+        (folder / "settings.json").write_text(json.dumps({"model": settings.model}))
+
+    monkeypatch.setattr(studies_pool, "whole_study", begin)
+    monkeypatch.setattr(studies_pool, "_save_pool", lambda *_: None)
+    for models in (["a/x", "y"], ["a/x", "y", "b/x"], ["b/x", "c/x"], ["d/y"], ["b/x", "a/x"]):
+        study_pool("all", [StudySettings(name, Source("grammar", "dev")) for name in models], tmp_path)
+    assert studied[:5] == [("a/x", "x"), ("y", "y"), ("a/x", "x"), ("y", "y"), ("b/x", "x-3")]
+    folders: dict[str, set[str]] = {}
+    for name, folder in studied:
+        folders.setdefault(name, set()).add(folder)
+    assert all(len(names) == 1 for names in folders.values()), folders
+    assert len(set.union(*folders.values())) == 5, "no two models share a folder"
+    (tmp_path / "x" / "settings.json").write_text("[")
+    study_pool("all", [StudySettings("y", Source("grammar", "dev"))], tmp_path)
+    assert studied[-1] == ("y", "y")
 
 
 def test_a_model_of_the_embedded_corpus_is_studied_on_it(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zoo
 from headcount.corpora.sentences import Sentences
+from headcount.corpora.source import Source
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.head_roles.evidence import Evidence, HalvedEvidence
@@ -110,3 +112,16 @@ def test_persons_of_subjects() -> None:
     found = persons(Sentences([sentence(word) for word in ("I", "We", "you", "dogs", "He", "it")]))
     assert found == {"1": 2, "2": 1, "3": 3}
     assert persons(Sentences(["no trees here"])) == {}
+    assert persons(Sentences([sentence("Ich"), sentence("Du")])) == {}, "no features, and not known to be English"
+
+
+def test_persons_of_subjects_are_those_of_the_features(tmp_path: Path) -> None:
+    """German subjects were all third person: `ich` is no English pronoun."""
+    subjects = {"Ich": "Case=Nom|Person=1", "Wir": "Person=1", "Du": "Person=2|PronType=Prs", "Hunde": "_", "I": "_"}
+    sentences = [
+        f"1\t{word}\t_\t_\t_\t{features}\t2\tnsubj\t_\t_\n2\tlesen\t_\tVERB\t_\tPerson=2\t0\troot\t_\t_\n"
+        for word, features in subjects.items()
+    ]
+    file = tmp_path / "german.conllu"
+    file.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    assert persons(Source(str(file), None).sentences()) == {"1": 2, "2": 1, "3": 2}

@@ -42,7 +42,7 @@ def settings(tmp_path: Path) -> StudySettings:
         BertForSequenceClassification(BertConfig(vocab_size=99, **size)), tmp_path / "m", tokenizer=word_tokenizer()
     )
     for split in ("dev", "test"):
-        rows = [f"{len(text) % 2}\t{text}" for text in sentences(12, seed=len(split))]
+        rows = [f"{len(text) % 2}\t{text}" for text in sentences(48, seed=len(split))]  # enough right answers for M1
         (tmp_path / f"{split}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n")
     return StudySettings(
         model=str(tmp_path / "m"), source=Source(str(tmp_path), "dev"), task="classification", other_split="dev",
@@ -195,7 +195,7 @@ def test_a_folder_is_not_gone_on_with_after_texts_of_single_parts_changed(
     (tmp_path / "trees").mkdir()
     (tmp_path / "trees" / "dev.txt").write_text("w1 w2 w3\nw4 w5 w6\n")
     trees = str(tmp_path / "trees") if file.startswith("trees") else ""
-    settings = replace(settings, source=replace(settings.source, limit=6), role_limit=20, trees=trees)
+    settings = replace(settings, source=replace(settings.source, limit=6), role_limit=60, trees=trees)
     out = tmp_path / "out"
     for _ in range(2):
         whole_study("voita2019", settings, out, parts=[part])

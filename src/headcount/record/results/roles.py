@@ -137,7 +137,7 @@ class RolesFound(Result):
     sentences: int
     trees: int  # sentences that have one
     skipped: Mapping[str, int]  # reason -> sentences left out, or relations where the reason names these
-    persons: Mapping[str, int]  # subjects by grammatical person: 1, 2, 3
+    persons: Mapping[str, int]  # subjects by grammatical person: 1, 2, 3; empty if unknown
     relevance: Mapping[str, float] | None = None  # from another record
     agreement: Mapping[str, Correlation] | None = None  # kind -> of relevance with confidence
     played: Played | None = None  # if requested
