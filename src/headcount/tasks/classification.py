@@ -21,7 +21,7 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_logits
-from headcount.tasks.task import USUAL, Reading, Task
+from headcount.tasks.task import USUAL, Reading, Task, check_texts
 from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
 
@@ -59,9 +59,10 @@ class Classification(TextTask):
         smoothing: label smoothing, in `loss` only.
         """
         self.smoothing, self._labels = smoothing, _class_numbers(labels)
+        pairs = None if pairs is None else check_texts(pairs, "pairs")
         super().__init__(
             texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, pairs=pairs,
-            hashed=[None if pairs is None else list(pairs), self._labels, max_length],
+            hashed=[pairs, self._labels, max_length],
         )  # fmt: skip
         for what, values in (("labels", self._labels), ("pairs", pairs)):
             if values is not None and len(values) != len(self):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -156,6 +157,25 @@ def test_batches_that_change_from_one_reading_to_the_next_are_refused(bert: nn.M
     popped.quality(bert)
     with pytest.raises(UsageError, match="nll must not change its batch"):
         popped.quality(bert)
+
+
+def test_texts_and_labels_of_any_container_are_taken_in_their_order(bert: nn.Module) -> None:
+    texts, labels = sentences(8), [0, 1] * 4
+    table = pd.DataFrame({"text": texts, "pair": texts[::-1], "label": labels}).sample(frac=1, random_state=0)
+    columns = {"texts": table["text"], "pairs": table["pair"], "labels": table["label"]}
+    expected = hc.task(
+        "classification", tokenizer=word_tokenizer(framed=True), **{name: list(rows) for name, rows in columns.items()}
+    )
+    for of in (lambda rows: rows, iter, np.array):
+        given = {name: of(rows) for name, rows in columns.items()}
+        task = hc.task("classification", tokenizer=word_tokenizer(framed=True), **given)
+        assert task.fingerprint == expected.fingerprint
+        assert task.example_hashes == expected.example_hashes
+        np.testing.assert_array_equal(task.quality(bert).statistics, expected.quality(bert).statistics)
+    for name in ("language-modelling", "masked-language-modelling"):
+        marks = word_tokenizer(framed=True, mask="w4")
+        given, listed = (hc.task(name, texts=rows, tokenizer=marks) for rows in (iter(texts), texts))
+        assert given.fingerprint == listed.fingerprint
 
 
 def test_data_is_told_apart_by_its_fingerprint() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sacrebleu
 import torch
@@ -169,6 +170,21 @@ def test_endless_beams_do_not_depend_on_the_batch(tokenizer: Any, texts: Any, fo
     together = make(tokenizer, some, beams=3, tokens=4096)
     assert together.translations(model) == [_alone(model, tokenizer, text, 3) for text in some[0]]
     assert together.written(model) == make(tokenizer, some, beams=3, tokens=1).written(model)
+
+
+def test_sentences_of_any_container_are_taken_by_position(tokenizer: Any, model: Any, texts: Any) -> None:
+    """A shuffled table of pandas finds its rows by label: outputs would be compared with other references."""
+    written = make(tokenizer, texts).translations(model)
+    table = pd.DataFrame({"source": texts[0], "target": written}).sample(frac=1, random_state=0)
+    columns = list(table["source"]), list(table["target"])
+    rows = np.arange(5)
+    expected = make(tokenizer, columns)
+    outputs = expected.written(model, rows)
+    for given in ((table["source"], table["target"]), (iter(columns[0]), iter(columns[1]))):
+        task = make(tokenizer, given)
+        assert task.fingerprint == expected.fingerprint
+        assert task.example_hashes == expected.example_hashes
+        np.testing.assert_array_equal(task.statistics(rows, outputs), expected.statistics(rows, outputs))
 
 
 def test_references_that_differ_in_unknown_characters_are_other_data(tokenizer: Any, texts: Any) -> None:

@@ -69,8 +69,9 @@ class Translation(Task):
         encoded: token ids of both sides, if they exist already.
         """
         self.metric = chosen_metric(metric, METRICS, self.name)
-        if encoded is None:
-            encoded = _encoded(check_texts(source, "source"), check_texts(target, "target"), tokenizer, max_length)
+        if encoded is None:  # else the texts may be memory-mapped columns, which are not copied
+            source, target = check_texts(source, "source"), check_texts(target, "target")
+            encoded = _encoded(source, target, tokenizer, max_length)
             warn_of_repeats(source)  # of several translations of a sentence, the encoder's part is the same
         if len(source) != len(target):
             raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
