@@ -187,6 +187,24 @@ def test_data_is_told_apart_by_its_fingerprint() -> None:
     assert first.fingerprint == same.fingerprint != other.fingerprint
 
 
+def test_qualities_of_other_examples_or_metrics_are_not_compared(bert: nn.Module) -> None:
+    texts, tokenizer = sentences(20), word_tokenizer()
+
+    def quality(rows: slice, **options: Any) -> Any:
+        labels = [0, 1] * (len(texts[rows]) // 2)
+        return hc.task("classification", texts=texts[rows], labels=labels, tokenizer=tokenizer, **options).quality(bert)
+
+    first = quality(slice(12))
+    assert quality(slice(12), batch_size=5).against(first).difference == 0
+    for other, message in (
+        (quality(slice(20)), "this one is of 20 examples, the reference of 12"),
+        (quality(slice(8, 20)), "this one is of the data .*, the reference of "),
+        (quality(slice(12), metric="f1"), "this one is F1, the reference accuracy"),
+    ):
+        with pytest.raises(UsageError, match=f"{message}.*with the same task"):
+            other.against(first)
+
+
 def test_wrong_input(bert: nn.Module) -> None:
     tokenizer = word_tokenizer()
     cases: list[tuple[dict[str, Any], str]] = [
