@@ -319,6 +319,23 @@ def test_where_a_model_is_forced_to_end_does_not_depend_on_the_batch(tokenizer: 
     assert drafts.outputs == one_by_one.written(model)
 
 
+@pytest.mark.parametrize("settings", [{"return_dict_in_generate": True}, {"num_return_sequences": 2, "num_beams": 4}])
+def test_each_sentence_has_one_output_whatever_the_model_asks_for(
+    settings: dict[str, Any], tokenizer: Any, texts: Any
+) -> None:
+    model = laboratory.model(tokenizer).eval()
+    some = [texts[0][:4], texts[1][:4]]
+    tasks = [make(tokenizer, some, beams=beams) for beams in (1, 4)]
+    expected = [task.written(model) for task in tasks]
+    for name, value in settings.items():
+        setattr(model.generation_config, name, value)
+    assert [task.written(model) for task in tasks] == expected
+    drafts = tasks[0].drafted(model, np.arange(4), [[tokenizer.eos_token_id]] * 4)
+    drafts.improve(model)
+    drafts.finish(model)
+    assert drafts.outputs == expected[0]
+
+
 _RULES = {
     "encoder_repetition_penalty": 9.0,
     "exponential_decay_length_penalty": (1, 9.0),
