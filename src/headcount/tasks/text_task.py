@@ -83,11 +83,16 @@ class TextTask(Task):
         Padding goes to the right, whatever side the tokenizer prefers: GPT-2 and others count positions from the left,
         and a text must not depend on how long the others in its batch are.
         """
-        return self._tokenized(list(rows), padding=True, padding_side="right", return_tensors="pt")
+        options: dict[str, Any] = {"padding_side": "right", "return_tensors": "pt"}
+        encoded = self._tokenized(list(rows), padding=True, **options)
+        if encoded["input_ids"].shape[1]:
+            return encoded
+        # Texts without tokens alone are padded as beside others: models do not read batches without columns.
+        return self._tokenized(list(rows), padding="max_length", max_length=1, **options)
 
     def _tokenized(self, rows: Sequence[int], **options: Any) -> Any:
         if self._max_length:
-            options |= {"truncation": True, "max_length": self._max_length}
+            options = {"truncation": True, "max_length": self._max_length, **options}
         pairs = [self._pairs[row] for row in rows] if self._pairs is not None else None
         return self._padding_tokenizer([self._texts[row] for row in rows], pairs, **options)
 

@@ -159,6 +159,23 @@ def test_batches_that_change_from_one_reading_to_the_next_are_refused(bert: nn.M
         popped.quality(bert)
 
 
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [("language-modelling", "gpt2"), ("masked-language-modelling", "roberta"), ("classification", "bert")],
+)
+def test_an_empty_text_alone_in_its_batch_is_as_beside_others(name: str, architecture: str) -> None:
+    texts, model = ["", *sentences(5), ""], zoo.build(architecture)
+    labels = {"labels": [0, 1, 0, 1, 0, 1, 0]} if name == "classification" else {}
+    given = {"texts": texts, "tokenizer": word_tokenizer(mask="w98"), **labels}
+    for further in ({}, {"max_length": 4}):
+        alone, together = (hc.task(name, batch_size=size, **given, **further).quality(model) for size in (1, 7))
+        np.testing.assert_allclose(alone.statistics, together.statistics, rtol=1e-5)
+    one = hc.task(name, batch_size=1, **given)
+    other = hc.task(name, batch_size=7, **given)
+    scores = [hc.score("ablation", model, task).numbers() for task in (one, other)]
+    np.testing.assert_allclose(*scores, atol=1e-4)  # of a perplexity of 100, in single precision
+
+
 def test_texts_and_labels_of_any_container_are_taken_in_their_order(bert: nn.Module) -> None:
     texts, labels = sentences(8), [0, 1] * 4
     table = pd.DataFrame({"text": texts, "pair": texts[::-1], "label": labels}).sample(frac=1, random_state=0)
