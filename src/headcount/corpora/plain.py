@@ -58,6 +58,8 @@ def _texts(data: str | Path, split: str | None, column: str | None) -> Iterator[
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:
         return _from_table(file, column)
+    if column and location.kind == "file":  # a folder may have tables too, for other tasks of the same source
+        raise CorpusError(f"{file} has lines and no columns, but {_OPTION} names the column {column!r}. Leave it out.")
     check_lines(file, or_else="a table with a column of texts (.tsv, .jsonl)")
     return read_lines(file)
 

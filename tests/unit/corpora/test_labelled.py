@@ -147,6 +147,11 @@ def test_plain_text(tmp_path: Path) -> None:
             read_plain(tmp_path / name)
 
 
+def test_lines_have_no_columns(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"a.txt has lines and no columns, but text= \(--text-column\) names"):
+        read_plain(write(tmp_path, "a.txt", "one", "two"), text="body")
+
+
 def test_plain_text_of_a_table(tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl", '{"text": "one", "title": "1"}', "", '{"text": " ", "title": "2"}')
     assert read_plain(path) == ["one"]

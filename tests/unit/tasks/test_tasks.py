@@ -204,6 +204,13 @@ def test_data_is_told_apart_by_its_fingerprint() -> None:
     assert first.fingerprint == same.fingerprint != other.fingerprint
 
 
+@pytest.mark.parametrize("options", [{"batch_size": 2.5}, {"max_length": "a"}, {"max_length": 8.0}])
+def test_sizes_are_whole_numbers(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(options))} must be a whole number.*; got (float|str)"):
+        hc.task("language-modelling", texts=TEXTS, tokenizer=word_tokenizer(), **options)
+    hc.task("language-modelling", texts=TEXTS, tokenizer=word_tokenizer(), batch_size=np.int64(4))
+
+
 def test_qualities_of_other_examples_or_metrics_are_not_compared(bert: nn.Module) -> None:
     texts, tokenizer = sentences(20), word_tokenizer()
 

@@ -233,6 +233,10 @@ def test_wrong_input(tokenizer: Any, model: Any, texts: Any, bert: Any) -> None:
         make(tokenizer, ([], []))
     with pytest.raises(UsageError, match="encoder-decoder"):
         make(tokenizer, texts).held_out(bert)
+    with pytest.raises(UsageError, match="max_length must be at least 2, because the tokenizer adds 1 special"):
+        make(tokenizer, texts, max_length=1)
+    with pytest.raises(UsageError, match="tokenizer must be the tokenizer of the model"):
+        make(None, texts)
     with pytest.raises(UsageError, match="at least 1"):
         decode(model, make(tokenizer, texts).source_ids, padding=2, beams=0)
 
