@@ -5,7 +5,7 @@ Every metric is a function of sums over examples, so any resampling of examples 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +34,8 @@ class Metric:
     distance: bool = False  # from the whole model: any change increases it, so "no change" cannot be tested
     point: float = 1.0  # what is called one point; of a metric between 0 and 1 it is a hundredth
     bound: float | None = None  # of one example's value, if the metric is the mean of column 0
-    # [C] -> [labels, answers, C]: sums if all examples had one label and one answer; None if they are no answers
-    answers: Callable[[np.ndarray], np.ndarray] | None = None
+    # [C] -> [answers, C] for each label: sums if all examples had one label and one answer; None if they are no answers
+    answers: Callable[[np.ndarray], Iterable[np.ndarray]] | None = None
     right: Callable[[np.ndarray], np.ndarray] | None = None  # [N, C] -> [N]: examples without a mistake
     reach: Callable[[np.ndarray], Interval] | None = None  # [C] -> an interval that no interval is narrower than
 
@@ -51,7 +51,7 @@ class Metric:
         """[labels, answers]: the metric if this share of examples had one label and answer; empty without answers."""
         if self.answers is None:
             return np.empty((0, 0))
-        return self.of_sums((1 - share) * sums + share * self.answers(sums))
+        return np.stack([self.of_sums((1 - share) * sums + share * all_AC) for all_AC in self.answers(sums)])
 
     def gain(self, difference: float) -> float:
         """A difference of the metric with its sign changed if necessary, so that positive is better."""
@@ -87,7 +87,8 @@ class Metric:
         if self.answers is not None and changed <= FEW:
             further = share_interval(changed, len(pair)).high - changed / len(pair)
             before, after = (self.unseen(sums, further) for sums in pair.sum(0))
-            ends.extend((after[:, None] - before[:, :, None]).ravel())  # of the same label
+            ends.extend(after.min(1) - before.max(1))  # of the same label
+            ends.extend(after.max(1) - before.min(1))
         return row._replace(low=float(min(ends)), high=float(max(ends)))
 
 
@@ -127,25 +128,30 @@ PERPLEXITY = Metric(  # the same columns
 )
 
 
-def confusion(answers: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
-    """[N, classes * classes]: one 1 per example, at label * classes + answer."""
-    table = np.zeros((len(labels), classes * classes), dtype=np.int64)
-    table[np.arange(len(labels)), labels * classes + answers] = 1
-    return table
+def class_counts(answers: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """[N, 3 * classes]: by class, whether an example is right, has it as label, and has it as answer.
+
+    All that F1 and Matthews correlation need. A table of labels and answers would have the square of the classes.
+    """
+    kinds_N3K = np.zeros((len(labels), 3, classes), dtype=np.int64)
+    rows = np.arange(len(labels))
+    kinds_N3K[rows, 0, labels] = labels == answers
+    kinds_N3K[rows, 1, labels] = kinds_N3K[rows, 2, answers] = 1
+    return kinds_N3K.reshape(len(labels), -1)
 
 
-def _square(sums: np.ndarray) -> np.ndarray:
-    classes = round(sums.shape[-1] ** 0.5)
-    return sums.reshape(*sums.shape[:-1], classes, classes)  # [..., label, answer]
+def _by_class(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """[..., K] each: right ones, labels and answers of each class."""
+    right, labels, answers = np.split(np.asarray(sums, dtype=np.float64), 3, axis=-1)
+    return right, labels, answers
 
 
 def _f1(sums: np.ndarray) -> np.ndarray:
     """F1 of class 1 for two classes, else the mean over the classes that occur as a label or an answer."""
-    table = _square(sums)
-    right = np.diagonal(table, axis1=-2, axis2=-1)
-    total = table.sum(-1) + table.sum(-2)
+    right, labels, answers = _by_class(sums)
+    total = labels + answers
     each = 2 * right / np.maximum(total, 1e-300)
-    return each[..., 1] if table.shape[-1] == 2 else each.sum(-1) / np.maximum((total > 0).sum(-1), 1)
+    return each[..., 1] if each.shape[-1] == 2 else each.sum(-1) / np.maximum((total > 0).sum(-1), 1)
 
 
 def _f1_reach(sums: np.ndarray) -> Interval:
@@ -155,9 +161,8 @@ def _f1_reach(sums: np.ndarray) -> Interval:
     or answer. Resamples of one example, or none, are all alike: of 100 examples with a class of 2%, 34% of the
     bootstrap's intervals of the mean over classes left out the truth. The mean is over the classes that occur.
     """
-    table = _square(np.asarray(sums, dtype=np.float64))
-    right_K = np.diagonal(table)
-    either_K = table.sum(-1) + table.sum(-2) - right_K
+    right_K, labels_K, answers_K = _by_class(sums)
+    either_K = labels_K + answers_K - right_K
     pairs = [(round(right), round(either)) for right, either in zip(right_K, either_K, strict=True)]
     pairs = pairs[1:] if len(pairs) == 2 else pairs
     shares_S3 = np.array([share_interval(*pair) for pair in pairs if pair[1]])
@@ -171,22 +176,23 @@ def _f1_reach(sums: np.ndarray) -> Interval:
 
 def _matthews(sums: np.ndarray) -> np.ndarray:
     """Correlation of answers and labels (Gorodkin 2004 for many classes); 0 if one of them is constant."""
-    table = _square(np.asarray(sums, dtype=np.float64))
-    labels, answers, count = table.sum(-1), table.sum(-2), table.sum((-1, -2))
-    right = np.trace(table, axis1=-2, axis2=-1)
-    covariance = right * count - (labels * answers).sum(-1)
+    right, labels, answers = _by_class(sums)
+    count = labels.sum(-1)
+    covariance = right.sum(-1) * count - (labels * answers).sum(-1)
     spread = (count**2 - (answers**2).sum(-1)) * (count**2 - (labels**2).sum(-1))
     return np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
 
 
-def _one_cell(sums: np.ndarray) -> np.ndarray:
-    """One label and one answer for all examples, for every pair of them."""
-    return _square(np.eye(len(sums))).transpose(1, 2, 0) * sums.sum()
+def _one_answer(sums: np.ndarray) -> Iterator[np.ndarray]:
+    """For each label, sums [answers, C] if all examples had it and one answer."""
+    classes = len(sums) // 3
+    count, answers = sums[classes : 2 * classes].sum(), np.arange(classes)
+    return (count * class_counts(answers, np.full_like(answers, label), classes) for label in range(classes))
 
 
-def _on_diagonal(statistics: np.ndarray) -> np.ndarray:
-    return np.asarray(np.trace(_square(statistics), axis1=-2, axis2=-1) > 0)
+def _is_right(statistics: np.ndarray) -> np.ndarray:
+    return np.asarray(_by_class(statistics)[0].any(-1))
 
 
-F1 = Metric("F1", _f1, point=0.01, answers=_one_cell, right=_on_diagonal, reach=_f1_reach)
-MATTHEWS = Metric("Matthews", _matthews, point=0.01, answers=_one_cell, right=_on_diagonal)
+F1 = Metric("F1", _f1, point=0.01, answers=_one_answer, right=_is_right, reach=_f1_reach)
+MATTHEWS = Metric("Matthews", _matthews, point=0.01, answers=_one_answer, right=_is_right)

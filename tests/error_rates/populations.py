@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headcount.metrics import confusion
+from headcount.metrics import class_counts
 from headcount.tasks.translation.bleu import bleu_statistics
 
 Random = np.random.Generator
@@ -69,7 +69,7 @@ def classes(shares: tuple[float, ...], right: float) -> Draw:
     def draw(random: Random, size: int) -> np.ndarray:
         labels = random.choice(len(shares), size, p=shares)
         others = (labels + random.integers(1, len(shares), size)) % len(shares)
-        return confusion(np.where(random.random(size) < right, labels, others), labels, len(shares))
+        return class_counts(np.where(random.random(size) < right, labels, others), labels, len(shares))
 
     return draw
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -107,15 +110,29 @@ def _trimmed(text: str, span: Span) -> Span:
 
 
 def _sought(spelled: Sequence[str], text: str) -> list[Span | None]:
-    """The span of each piece, without the marks of the tokenizer, at its next occurrence; empty if there is none."""
+    """The span of each piece, without the marks of the tokenizer, at its next occurrence; empty if there is none near.
+
+    SentencePiece models rewrite characters (one half becomes three, a capital a small letter): both sides are folded.
+    A piece is sought in the rest of its word, the next word, and as many more as pieces before it were not found.
+    """
+    letters = [(letter, place) for place, character in enumerate(text) for letter in _folded(character)]
+    folded, places = "".join(letter for letter, _ in letters), [*(place for _, place in letters), len(text)]
+    word_ends = [word.end() for word in re.finditer(r"\S+", folded)]
     spans: list[Span | None] = []
-    cursor, lowered = 0, text.lower()
+    cursor = missed = 0
     for piece in spelled:
-        bare = piece.removeprefix("##").removesuffix("</w>").removesuffix("@@").strip("\u2581\u0120 ")
-        start = lowered.find(bare.lower(), cursor) if bare else -1
+        bare = _folded(piece.removeprefix("##").removesuffix("</w>").removesuffix("@@").strip("\u2581\u0120 "))
+        near = word_ends[bisect_right(word_ends, cursor) :][: 2 + missed]
+        start = folded.find(bare, cursor, near[-1]) if bare and near else -1
         if start < 0:
-            spans.append((cursor, cursor))
+            missed += bool(bare)
+            spans.append((places[cursor], places[cursor]))
             continue
-        cursor = start + len(bare)
-        spans.append((start, cursor))
+        cursor, missed = start + len(bare), 0
+        spans.append((places[start], places[cursor - 1] + 1))
     return spans
+
+
+def _folded(text: str) -> str:
+    """Text in compatible characters without case; that of a text is that of its characters one by one."""
+    return unicodedata.normalize("NFKD", text).casefold()

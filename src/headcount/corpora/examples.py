@@ -6,8 +6,11 @@ import hashlib
 
 
 def example_hash(*texts: str) -> str:
-    """Hash of one example: a text, or both texts of a pair. The label is not included."""
-    return hashlib.blake2b("\x1f".join(texts).encode(), digest_size=16).hexdigest()
+    """Hash of one example: a text, or both texts of a pair. The label is not included.
+
+    Nor is white space around a text: some data sets have a space after every sentence, their copies have none.
+    """
+    return hashlib.blake2b("\x1f".join(text.strip() for text in texts).encode(), digest_size=16).hexdigest()
 
 
 def in_first_half(example: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from headcount.corpora.conllu import read_conllu
 from headcount.corpora.lines import read_lines
+from headcount.corpora.plain import check_lines
 from headcount.corpora.tables import json_type, parse_json
 from headcount.errors import CorpusError, UsageError
 
@@ -137,17 +138,19 @@ def _scores(tokenizer: PreTrainedTokenizerBase) -> dict[int, float]:
 def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Frequencies:
     """Read frequencies from a file: .json with {token: count}, .tsv with token and count, or text to count.
 
-    Text is a treebank (.conllu) or, under any other name, plain lines.
+    Text is a treebank (.conllu) or plain lines, which tables of other formats are not.
     """
     file = Path(path)
     if not file.is_file():
         raise CorpusError(f"There is no file {file} with frequencies. Give .json, .tsv or plain text.")
-    if file.suffix == ".conllu":
+    suffix = file.suffix.lower()
+    if suffix == ".conllu":
         bank = read_conllu(file, on_error="skip")
         return count_tokens((tree.text for tree in bank), tokenizer, source=str(file), skipped=bank.skipped)
-    if file.suffix not in (".json", ".tsv"):
+    if suffix not in (".json", ".tsv"):
+        check_lines(file, or_else="tokens with their counts (.tsv, .json), or a treebank (.conllu)")
         return count_tokens((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
-    pairs = _json(file) if file.suffix == ".json" else _tsv(file)
+    pairs = _json(file) if suffix == ".json" else _tsv(file)
     vocabulary = tokenizer.get_vocab()
     counts = {vocabulary[token]: count for token, count in pairs.items() if token in vocabulary}
     if not counts:

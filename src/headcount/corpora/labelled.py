@@ -16,7 +16,11 @@ from headcount.corpora.tables import SUFFIXES, TEXT_COLUMNS, Row, find_column, l
 from headcount.errors import CorpusError
 
 _LABEL = ("label", "labels", "class")
-_SECOND = {"sentence1": "sentence2", "premise": "hypothesis", "sentence": "question"}  # usual names of pairs of texts
+_TEXTS = frozenset((  # usual names of texts, of which a model of pairs reads two
+    *TEXT_COLUMNS, "text1", "text2", "text_1", "text_2", "text_a", "text_b", "text_pair", "sentence2", "sentence_1",
+    "sentence_2", "sentence_a", "sentence_b", "hypothesis", "question", "question1", "question2", "query", "claim",
+    "evidence", "context", "passage", "document", "aspect",
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,15 +82,15 @@ def read_labelled(
 def _text_column(row: Row, location: str, pair: str | None) -> str:
     """The column with the text, or with the first text if `pair` is the column of the second.
 
-    Raises if it is one of a pair and no second column is named: a model of pairs would read half of its input.
+    Raises if there are texts in another column and none is named: a model of pairs would read half of its input.
     """
-    others = [column for column in row if column != pair]
-    text = find_column(others, TEXT_COLUMNS, location, option="text= (--text-column)")
-    second = _SECOND.get(text)
-    if second in row and pair is None:
+    columns = [column for column in row if column != pair]
+    text = find_column(columns, TEXT_COLUMNS, location, option="text= (--text-column)")
+    others = [column for column in columns if column in _TEXTS and column != text]
+    if others and pair is None:
         raise CorpusError(
-            f"{location} has the columns {text} and {second}. If the model reads both, name the first with text= "
-            "(--text-column) and the second with pair= (--pair); else name the one it reads with text=."
+            f"{location} has the columns {text} and {', '.join(others)}. If the model reads two texts, name the first "
+            "with text= (--text-column) and the second with pair= (--pair); else name the one it reads with text=."
         )
     return text
 

@@ -58,12 +58,19 @@ def _texts(data: str | Path, split: str | None, column: str | None) -> Iterator[
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:
         return _from_table(file, column)
+    if column and location.kind == "file":  # a folder may have tables too, for other tasks of the same source
+        raise CorpusError(f"{file} has lines and no columns, but {_OPTION} names the column {column!r}. Leave it out.")
+    check_lines(file, or_else="a table with a column of texts (.tsv, .jsonl)")
+    return read_lines(file)
+
+
+def check_lines(file: Path, *, or_else: str) -> None:
+    """Raise if the lines of a file are not texts, by its name. or_else: what may be given besides such lines."""
     if file.suffix.lower() in _NOT_LINES:
         raise CorpusError(
             f"{file} is not plain text by its name: its lines would be read as texts. Give a file with one text per "
-            "line (.txt), or a table with a column of texts (.tsv, .jsonl)."
+            f"line (.txt), or {or_else}."
         )
-    return read_lines(file)
 
 
 def _from_table(file: Path, column: str | None) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Number
+from numbers import Integral, Number
 from operator import length_hint
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_type
 
 Batch = Mapping[str, Any]
 
@@ -136,6 +136,7 @@ def repeated(batch: Batch, times: int) -> Batch:
 
 def chunks(count: int, size: int) -> Iterator[range]:
     """The indices 0 to count in ranges of at most `size`."""
+    check_type("batch_size", size, Integral, "a whole number")
     if size < 1:
         raise UsageError(f"batch_size must be at least 1; got {size}.")
     return (range(start, min(start + size, count)) for start in range(0, count, size))

@@ -16,12 +16,12 @@ from headcount.corpora.source import Source
 from headcount.corpora.tables import SUFFIXES
 from headcount.errors import UsageError
 from headcount.hooks import config_of, configured_module
-from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
+from headcount.metrics import ACCURACY, F1, MATTHEWS, class_counts
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_logits
-from headcount.tasks.task import USUAL, Reading, Task
+from headcount.tasks.task import USUAL, Reading, Task, check_texts
 from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
 
@@ -59,10 +59,13 @@ class Classification(TextTask):
         smoothing: label smoothing, in `loss` only.
         """
         self.smoothing, self._labels = smoothing, _class_numbers(labels)
+        pairs = None if pairs is None else check_texts(pairs, "pairs")
         super().__init__(
             texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, pairs=pairs,
-            hashed=[None if pairs is None else list(pairs), self._labels, max_length],
+            hashed=[pairs, self._labels, max_length],
         )  # fmt: skip
+        if self.metric is not ACCURACY:  # unfinished work of earlier versions had other columns
+            self.identity = {**self.identity, "statistics": "by class"}
         for what, values in (("labels", self._labels), ("pairs", pairs)):
             if values is not None and len(values) != len(self):
                 raise UsageError(f"There are {len(self)} texts and {len(values)} {what}; give one per text.")
@@ -130,8 +133,8 @@ class Classification(TextTask):
                 loss += float(nn.functional.cross_entropy(logits_BC, labels_B, reduction="sum"))
                 answers_B = logits_BC.argmax(-1)
                 right += int((answers_B == labels_B).sum())
-                if self.metric is not ACCURACY:  # as large as the square of the number of classes
-                    table = confusion(answers_B.numpy(), labels_B.numpy(), logits_BC.shape[-1])
+                if self.metric is not ACCURACY:
+                    table = class_counts(answers_B.numpy(), labels_B.numpy(), logits_BC.shape[-1])
                     counts = counts + table.sum(0, keepdims=True)
         further = {} if self.metric is ACCURACY else {self.metric.name.lower(): self.metric.of(counts)}
         return {"loss": loss / len(self), "accuracy": right / len(self), **further}
@@ -143,11 +146,11 @@ class Classification(TextTask):
         return torch.ones(len(batch["labels"]), 1, dtype=torch.bool)
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
-        """[B, 2]: 1 if right, and 1; for F1 and Matthews correlation, [B, classes * classes] of `confusion`."""
+        """[B, 2]: 1 if right, and 1; for F1 and Matthews correlation, [B, 3 * classes] of `class_counts`."""
         logits_BC = self._logits(model, batch)
         answer_B, label_B = logits_BC.argmax(-1).cpu().numpy(), batch["labels"].numpy()
         if self.metric is not ACCURACY:
-            return confusion(answer_B, label_B, logits_BC.shape[-1])
+            return class_counts(answer_B, label_B, logits_BC.shape[-1])
         return np.stack([answer_B == label_B, np.ones_like(label_B)], axis=1).astype(np.int64)
 
     def _logits(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -8,6 +8,7 @@ from math import isnan
 
 import numpy as np
 
+from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, FEW, Metric
 from headcount.record import Signature
 from headcount.statistics import Comparison, Interval, bootstrap_interval, counted, share_interval
@@ -39,9 +40,28 @@ class Quality:
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
 
     def against(self, reference: Quality) -> Comparison:
-        """This quality less that of a reference on the same examples, paired."""
+        """This quality less that of a reference on the same examples, paired.
+
+        Raises UsageError if the metric, the number of examples or the data is another one.
+        """
+        self._check_comparable(reference)
         (comparison,) = self.metric.compare(reference.statistics, self.statistics[None], resamples=_RESAMPLES)
         return comparison
+
+    def _check_comparable(self, reference: Quality) -> None:
+        hashes = self.signature.data, reference.signature.data  # "" if unknown
+        shapes = self.statistics.shape, reference.statistics.shape
+        if self.name != reference.name:
+            what = f"this one is {self.name}, the reference {reference.name}"
+        elif shapes[0][0] != shapes[1][0]:
+            what = f"this one is of {shapes[0][0]} examples, the reference of {shapes[1][0]}"
+        elif shapes[0] != shapes[1]:
+            what = f"this one has {shapes[0][1]} statistics of each example, the reference {shapes[1][1]}"
+        elif all(hashes) and hashes[0] != hashes[1]:
+            what = f"this one is of the data {hashes[0][:8]}, the reference of {hashes[1][:8]} (signature.data)"
+        else:
+            return
+        raise UsageError(f"Qualities are compared example by example, but {what}. Measure both with the same task.")
 
     def interval(self) -> Interval:
         """The value with its 95% interval over examples; that of accuracy is exact.

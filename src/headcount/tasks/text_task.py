@@ -21,7 +21,7 @@ from headcount.metrics import Metric
 from headcount.tasks.batch import Batch, Batches, chunks, fingerprint
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import FIRST, USUAL, Reading, Task, check_texts, chosen_metric
-from headcount.tasks.texts import warn_of_repeats, warn_of_unknown_words
+from headcount.tasks.texts import check_tokenizer, warn_of_repeats, warn_of_unknown_words
 
 
 class TextTask(Task):
@@ -43,7 +43,7 @@ class TextTask(Task):
         """pairs: second texts. hashed: further data to include in the fingerprint."""
         self.metric = chosen_metric(metric, self.METRICS, self.name)
         self._texts, self._pairs = check_texts(texts), None if pairs is None else check_texts(pairs, "pairs")
-        _check_tokenizer(tokenizer, max_length, paired=pairs is not None)
+        check_tokenizer(tokenizer, max_length, paired=pairs is not None)
         warn_of_unknown_words(self._texts, tokenizer)
         warn_of_repeats(self._texts if self._pairs is None else list(zip(self._texts, self._pairs, strict=False)))
         _warn_of_double_starts(self._texts, tokenizer)
@@ -83,11 +83,16 @@ class TextTask(Task):
         Padding goes to the right, whatever side the tokenizer prefers: GPT-2 and others count positions from the left,
         and a text must not depend on how long the others in its batch are.
         """
-        return self._tokenized(list(rows), padding=True, padding_side="right", return_tensors="pt")
+        options: dict[str, Any] = {"padding_side": "right", "return_tensors": "pt"}
+        encoded = self._tokenized(list(rows), padding=True, **options)
+        if encoded["input_ids"].shape[1]:
+            return encoded
+        # Texts without tokens alone are padded as beside others: models do not read batches without columns.
+        return self._tokenized(list(rows), padding="max_length", max_length=1, **options)
 
     def _tokenized(self, rows: Sequence[int], **options: Any) -> Any:
         if self._max_length:
-            options |= {"truncation": True, "max_length": self._max_length}
+            options = {"truncation": True, "max_length": self._max_length, **options}
         pairs = [self._pairs[row] for row in rows] if self._pairs is not None else None
         return self._padding_tokenizer([self._texts[row] for row in rows], pairs, **options)
 
@@ -104,21 +109,6 @@ class TextTask(Task):
         padded = copy.deepcopy(self.tokenizer)
         padded.pad_token = padded.eos_token
         return padded
-
-
-def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int | None, *, paired: bool) -> None:
-    """Raise if there is no tokenizer, or if special tokens alone fill a text: tokenizers then truncate nothing."""
-    if not callable(tokenizer) or isinstance(tokenizer, type):
-        raise UsageError(
-            f"tokenizer must be the tokenizer of the model, such as AutoTokenizer.from_pretrained(...); got "
-            f"{tokenizer!r}."
-        )
-    special = tokenizer.num_special_tokens_to_add(pair=paired) if max_length is not None else 0
-    if max_length is not None and max_length <= special:
-        raise UsageError(
-            f"max_length must be at least {special + 1}, because the tokenizer adds {special} special tokens to each "
-            f"text; got {max_length}."
-        )
 
 
 def _warn_of_double_starts(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:

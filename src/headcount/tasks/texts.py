@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_type
 from headcount.hooks import config_of, configured_module
 from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
@@ -36,6 +37,23 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
         inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
     device = input_device(model)
     return {name: value.to(device) for name, value in inputs.items()}
+
+
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int | None, *, paired: bool = False) -> None:
+    """Raise if there is no tokenizer, or if special tokens alone fill a text: tokenizers then truncate nothing."""
+    if not callable(tokenizer) or isinstance(tokenizer, type):
+        raise UsageError(
+            f"tokenizer must be the tokenizer of the model, such as AutoTokenizer.from_pretrained(...); got "
+            f"{tokenizer!r}."
+        )
+    if max_length is not None:
+        check_type("max_length", max_length, Integral, "a whole number of tokens, or None")
+    special = tokenizer.num_special_tokens_to_add(pair=paired) if max_length is not None else 0
+    if max_length is not None and max_length <= special:
+        raise UsageError(
+            f"max_length must be at least {special + 1}, because the tokenizer adds {special} special tokens to each "
+            f"text; got {max_length}."
+        )
 
 
 def warn_of_unknown_words(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,31 @@ def test_a_piece_of_two_words_goes_to_the_larger_share() -> None:
 def test_slow_tokenizers_are_sought_in_the_text() -> None:
     assert _sought(["The", "##re", "\u2581is", "!"], "There is!") == [(0, 3), (3, 5), (6, 8), (8, 9)]
     assert _sought(["x"], "abc") == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("spelled", "text"),
+    [
+        ("_He _ate _1 \u2044 2 _of _it _and _left _1 _for _me", "He ate \u00bd of it and left 1 for me"),
+        ("_Well _. .. _so _. _Fine _.", "Well \u2026 so . Fine ."),
+        ("_The _Br andTM _opened _in _T am pa", "The Brand\u2122 opened in Tampa"),
+        ("_die _stra sse _ist _gro ss", "die Stra\u00dfe ist gro\u00df"),
+        ("_un _caf\u00e9 _e", "un cafe\u0301 e"),
+    ],
+)
+def test_rewritten_characters_do_not_move_later_pieces(spelled: str, text: str) -> None:
+    """One half is written as 1/2: its 1 was found at the end of the text, and the words before it lost their tokens."""
+    pieces = spelled.replace("_", "\u2581").split(" ")
+    starts = [number for number, piece in enumerate(pieces) if piece.startswith("\u2581")]
+    expected = [list(range(start, end)) for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True)]
+    words = [word.span() for word in re.finditer(r"\S+", text)]
+    assert pieces_of_words(words, _sought(pieces, text)) == expected
+
+
+def test_a_piece_is_not_sought_far_ahead() -> None:
+    assert _sought(["a", "x", "c", "d", "e", "x"], "a y c d e x") == [(0, 1), (1, 1), (4, 5), (6, 7), (8, 9), (10, 11)]
+    assert _sought(["a", "?", "?", "?", "?", "f"], "a b c d e f")[-1] == (10, 11), "unknown words are passed over"
+    assert _sought(["ab", "c"], "ab\u200b c")[-1] == (4, 5), "so are characters that are dropped"
 
 
 @pytest.mark.parametrize("make", [byte_level, marian, word_piece, m2m_100])

@@ -81,6 +81,21 @@ def test_files(tmp_path: Path) -> None:
         Frequencies({}, source="nothing")
 
 
+@pytest.mark.parametrize("name", ["a.csv", "A.CSV", "a.jsonl", "a.ndjson", "a.conll", "a.html"])
+def test_tables_of_other_formats_are_not_counted_as_text(tmp_path: Path, name: str) -> None:
+    """The names of columns, commas and digits would be the most frequent tokens."""
+    (tmp_path / name).write_text("token,count\nw5,10\nw6,2\n")
+    with pytest.raises(CorpusError, match=r"not plain text by its name.*tokens with their counts \(.tsv, .json\)"):
+        read_frequencies(tmp_path / name, word_tokenizer())
+
+
+@pytest.mark.parametrize(("name", "text"), [("A.TSV", "w5\t10\nw6\t2\n"), ("A.JSON", '{"w5": 10, "w6": 2}')])
+def test_endings_of_files_may_be_in_capitals(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    found = read_frequencies(tmp_path / name, word_tokenizer())
+    assert [found.count(token) for token in (5, 6)] == [10, 2]
+
+
 def test_what_a_tokenizer_knows_agrees_with_what_is_counted(tmp_path: Path) -> None:
     """Byte-pair pieces are listed in the order they were merged: frequent ones first."""
     from scipy.stats import spearmanr

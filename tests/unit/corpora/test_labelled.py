@@ -37,8 +37,13 @@ def test_named_classes_pairs_and_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("sentence1", "sentence2"), ("premise", "hypothesis"), ("sentence", "question")]
-)
+    ("first", "second"),
+    [
+        ("sentence1", "sentence2"), ("premise", "hypothesis"), ("sentence", "question"), ("text", "text_pair"),
+        ("text", "text2"), ("text", "hypothesis"), ("sentence", "sentence2"), ("text", "query"), ("text", "question"),
+        ("text", "sentence"), ("content", "claim"),
+    ],
+)  # fmt: skip
 def test_half_of_a_pair_is_read_only_if_it_is_named(tmp_path: Path, first: str, second: str) -> None:
     path = write(tmp_path, "a.tsv", f"label\t{second}\t{first}", "1\tb\ta")
     with pytest.raises(CorpusError, match=rf"a.tsv:2 has the columns {first} and {second}.*pair= \(--pair\)"):
@@ -140,6 +145,11 @@ def test_plain_text(tmp_path: Path) -> None:
         (tmp_path / "empty.txt").write_text("\n \n")
         with pytest.raises(CorpusError, match=message):
             read_plain(tmp_path / name)
+
+
+def test_lines_have_no_columns(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"a.txt has lines and no columns, but text= \(--text-column\) names"):
+        read_plain(write(tmp_path, "a.txt", "one", "two"), text="body")
 
 
 def test_plain_text_of_a_table(tmp_path: Path) -> None:

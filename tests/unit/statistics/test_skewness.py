@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from headcount.metrics import F1, LOSS, PERPLEXITY, Metric, confusion
+from headcount.metrics import F1, LOSS, PERPLEXITY, Metric, class_counts
 from headcount.statistics import Comparison, bootstrap_interval, paired_bootstrap
 from headcount.statistics.skewness import hall, hall_inverse, skewness
 from headcount.tasks.quality import Quality
@@ -118,11 +118,11 @@ def test_a_few_bad_translations_among_mistakes(without_correction: Plain) -> Non
 def test_a_rare_class(without_correction: Plain) -> None:
     """A tenth of 60 labels is 1, and a tenth of all answers is wrong."""
     cells = np.array([0.81, 0.09, 0.01, 0.09])
-    truth = float(F1.of_sums(cells))
+    truth = float(F1.of_sums(cells @ class_counts(np.arange(4) % 2, np.arange(4) // 2, 2)))
 
     def draw(random: np.random.Generator) -> np.ndarray:
         labels, answers = np.divmod(random.choice(4, 60, p=cells), 2)
-        return confusion(answers, labels, 2)
+        return class_counts(answers, labels, 2)
 
     corrected = _misses(F1, truth, draw)
     with without_correction():

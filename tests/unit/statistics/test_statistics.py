@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, TOKEN_ACCURACY, Metric, confusion
+from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, TOKEN_ACCURACY, Metric, class_counts
 from headcount.scores.ablation import effects
 from headcount.scores.variants import Outcome
 from headcount.statistics import (
@@ -262,11 +262,11 @@ def test_the_interval_of_a_correlation_covers() -> None:
 
 def test_metrics_by_definition() -> None:
     answers, labels = DRAW.integers(0, 2, 50), DRAW.integers(0, 2, 50)
-    table = confusion(answers, labels, 2)
+    table = class_counts(answers, labels, 2)
     hit = ((answers == 1) & (labels == 1)).sum()
     assert F1.of(table) == pytest.approx(2 * hit / ((answers == 1).sum() + (labels == 1).sum()))
     assert MATTHEWS.of(table) == pytest.approx(np.corrcoef(answers, labels)[0, 1])
-    assert MATTHEWS.of(confusion(np.zeros(5, int), np.arange(5) % 2, 2)) == 0.0
+    assert MATTHEWS.of(class_counts(np.zeros(5, int), np.arange(5) % 2, 2)) == 0.0
     losses = np.array([[4.0, 2], [2.0, 1]])
     assert LOSS.of(losses) == 2.0
     assert PERPLEXITY.of(losses) == pytest.approx(np.exp(2.0))
@@ -281,9 +281,9 @@ def test_matthews_of_three_classes_is_gorodkins() -> None:
         return float(((a - a.mean(0)) * (b - b.mean(0))).sum())
 
     expected = covariance(one, other) / np.sqrt(covariance(one, one) * covariance(other, other))
-    assert MATTHEWS.of(confusion(answers, labels, 3)) == pytest.approx(expected)
+    assert MATTHEWS.of(class_counts(answers, labels, 3)) == pytest.approx(expected)
     means = [2 * one[:, c] @ other[:, c] / (one[:, c].sum() + other[:, c].sum()) for c in range(3)]
-    assert F1.of(confusion(answers, labels, 3)) == pytest.approx(np.mean(means))
+    assert F1.of(class_counts(answers, labels, 3)) == pytest.approx(np.mean(means))
 
 
 def test_f1_is_the_mean_over_classes_that_occur() -> None:
@@ -292,8 +292,8 @@ def test_f1_is_the_mean_over_classes_that_occur() -> None:
     answers = np.where(DRAW.random(80) < 0.8, labels, 2 - labels)
     one, other = np.eye(3)[answers], np.eye(3)[labels]
     means = [2 * one[:, c] @ other[:, c] / (one[:, c].sum() + other[:, c].sum()) for c in (0, 2)]
-    assert F1.of(confusion(answers, labels, 3)) == pytest.approx(np.mean(means))
-    third = F1.of(confusion(np.append(answers, 1), np.append(labels, 0), 3))
+    assert F1.of(class_counts(answers, labels, 3)) == pytest.approx(np.mean(means))
+    third = F1.of(class_counts(np.append(answers, 1), np.append(labels, 0), 3))
     assert third == pytest.approx(np.mean(means) * 2 / 3, abs=0.01)
     assert F1.of_sums(np.zeros((2, 9))).tolist() == [0.0, 0.0]
 
@@ -418,12 +418,13 @@ def test_an_accuracy_without_mistakes_is_not_certain(examples: int) -> None:
 def test_answers_without_mistakes_are_not_certain(metric: Metric) -> None:
     """Of models that are wrong in 5%, 36% make no mistake in 20 examples, and had 1 (1 to 1)."""
     random = np.random.default_rng(10)
-    truth = metric.of(np.array([[475, 25, 25, 475]]))
+    every = np.repeat([0, 1, 2, 3], [475, 25, 25, 475])
+    truth = metric.of(class_counts(every % 2, every // 2, 2))
     labels, wrong = random.random((2, 60, 20)) < np.array([0.5, 0.05])[:, None, None]
-    tables = [confusion((row ^ off).astype(int), row.astype(int), 2) for row, off in zip(labels, wrong, strict=True)]
+    tables = [class_counts((row ^ off).astype(int), row.astype(int), 2) for row, off in zip(labels, wrong, strict=True)]
     found = [Quality.of(metric, table).interval() for table in tables]
     assert np.mean([row.low <= truth <= row.high for row in found]) > 0.9
-    never = Quality.of(metric, confusion(np.zeros(20, int), np.arange(20) % 2, 2)).interval()
+    never = Quality.of(metric, class_counts(np.zeros(20, int), np.arange(20) % 2, 2)).interval()
     assert never.low <= 0 < never.high < 0.5, "one of 20 could have been answered otherwise"
 
 

@@ -36,6 +36,14 @@ def test_examples_are_compared_not_files() -> None:
     assert measured_on([labelled(TEXTS, 0)], labelled(TEXTS[:5], 1)).overlap == 5, "whatever their label"
 
 
+def test_white_space_around_a_text_makes_no_other_example() -> None:
+    """SST-2 has a space after every sentence; plain text is read without it."""
+    spaced = [f" {text}\n" for text in TEXTS]
+    assert measured_on([labelled(spaced)], plain(TEXTS[:5])).overlap == 5
+    assert example_hash("a", "b") == example_hash("a ", "\tb")
+    assert example_hash("a b") == "acc9227cc02e5f5c13e74125bce89499", "as in the records of earlier versions"
+
+
 def test_examples_of_masked_texts_are_known() -> None:
     tokenizer = word_tokenizer(mask="w98")
     tasks = [hc.task("masked-language-modelling", texts=texts, tokenizer=tokenizer) for texts in (TEXTS, TEXTS[:5])]

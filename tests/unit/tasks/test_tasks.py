@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -158,6 +159,42 @@ def test_batches_that_change_from_one_reading_to_the_next_are_refused(bert: nn.M
         popped.quality(bert)
 
 
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [("language-modelling", "gpt2"), ("masked-language-modelling", "roberta"), ("classification", "bert")],
+)
+def test_an_empty_text_alone_in_its_batch_is_as_beside_others(name: str, architecture: str) -> None:
+    texts, model = ["", *sentences(5), ""], zoo.build(architecture)
+    labels = {"labels": [0, 1, 0, 1, 0, 1, 0]} if name == "classification" else {}
+    given = {"texts": texts, "tokenizer": word_tokenizer(mask="w98"), **labels}
+    for further in ({}, {"max_length": 4}):
+        alone, together = (hc.task(name, batch_size=size, **given, **further).quality(model) for size in (1, 7))
+        np.testing.assert_allclose(alone.statistics, together.statistics, rtol=1e-5)
+    one = hc.task(name, batch_size=1, **given)
+    other = hc.task(name, batch_size=7, **given)
+    scores = [hc.score("ablation", model, task).numbers() for task in (one, other)]
+    np.testing.assert_allclose(*scores, atol=1e-4)  # of a perplexity of 100, in single precision
+
+
+def test_texts_and_labels_of_any_container_are_taken_in_their_order(bert: nn.Module) -> None:
+    texts, labels = sentences(8), [0, 1] * 4
+    table = pd.DataFrame({"text": texts, "pair": texts[::-1], "label": labels}).sample(frac=1, random_state=0)
+    columns = {"texts": table["text"], "pairs": table["pair"], "labels": table["label"]}
+    expected = hc.task(
+        "classification", tokenizer=word_tokenizer(framed=True), **{name: list(rows) for name, rows in columns.items()}
+    )
+    for of in (lambda rows: rows, iter, np.array):
+        given = {name: of(rows) for name, rows in columns.items()}
+        task = hc.task("classification", tokenizer=word_tokenizer(framed=True), **given)
+        assert task.fingerprint == expected.fingerprint
+        assert task.example_hashes == expected.example_hashes
+        np.testing.assert_array_equal(task.quality(bert).statistics, expected.quality(bert).statistics)
+    for name in ("language-modelling", "masked-language-modelling"):
+        marks = word_tokenizer(framed=True, mask="w4")
+        given, listed = (hc.task(name, texts=rows, tokenizer=marks) for rows in (iter(texts), texts))
+        assert given.fingerprint == listed.fingerprint
+
+
 def test_data_is_told_apart_by_its_fingerprint() -> None:
     tokenizer = word_tokenizer()
     first, same, other = (
@@ -165,6 +202,31 @@ def test_data_is_told_apart_by_its_fingerprint() -> None:
         for labels in (LABELS, LABELS, [0] * 11)
     )
     assert first.fingerprint == same.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 2.5}, {"max_length": "a"}, {"max_length": 8.0}])
+def test_sizes_are_whole_numbers(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(options))} must be a whole number.*; got (float|str)"):
+        hc.task("language-modelling", texts=TEXTS, tokenizer=word_tokenizer(), **options)
+    hc.task("language-modelling", texts=TEXTS, tokenizer=word_tokenizer(), batch_size=np.int64(4))
+
+
+def test_qualities_of_other_examples_or_metrics_are_not_compared(bert: nn.Module) -> None:
+    texts, tokenizer = sentences(20), word_tokenizer()
+
+    def quality(rows: slice, **options: Any) -> Any:
+        labels = [0, 1] * (len(texts[rows]) // 2)
+        return hc.task("classification", texts=texts[rows], labels=labels, tokenizer=tokenizer, **options).quality(bert)
+
+    first = quality(slice(12))
+    assert quality(slice(12), batch_size=5).against(first).difference == 0
+    for other, message in (
+        (quality(slice(20)), "this one is of 20 examples, the reference of 12"),
+        (quality(slice(8, 20)), "this one is of the data .*, the reference of "),
+        (quality(slice(12), metric="f1"), "this one is F1, the reference accuracy"),
+    ):
+        with pytest.raises(UsageError, match=f"{message}.*with the same task"):
+            other.against(first)
 
 
 def test_wrong_input(bert: nn.Module) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sacrebleu
 import torch
@@ -171,6 +172,21 @@ def test_endless_beams_do_not_depend_on_the_batch(tokenizer: Any, texts: Any, fo
     assert together.written(model) == make(tokenizer, some, beams=3, tokens=1).written(model)
 
 
+def test_sentences_of_any_container_are_taken_by_position(tokenizer: Any, model: Any, texts: Any) -> None:
+    """A shuffled table of pandas finds its rows by label: outputs would be compared with other references."""
+    written = make(tokenizer, texts).translations(model)
+    table = pd.DataFrame({"source": texts[0], "target": written}).sample(frac=1, random_state=0)
+    columns = list(table["source"]), list(table["target"])
+    rows = np.arange(5)
+    expected = make(tokenizer, columns)
+    outputs = expected.written(model, rows)
+    for given in ((table["source"], table["target"]), (iter(columns[0]), iter(columns[1]))):
+        task = make(tokenizer, given)
+        assert task.fingerprint == expected.fingerprint
+        assert task.example_hashes == expected.example_hashes
+        np.testing.assert_array_equal(task.statistics(rows, outputs), expected.statistics(rows, outputs))
+
+
 def test_references_that_differ_in_unknown_characters_are_other_data(tokenizer: Any, texts: Any) -> None:
     sources, targets = (list(side) for side in texts)
     first, second = (
@@ -217,6 +233,10 @@ def test_wrong_input(tokenizer: Any, model: Any, texts: Any, bert: Any) -> None:
         make(tokenizer, ([], []))
     with pytest.raises(UsageError, match="encoder-decoder"):
         make(tokenizer, texts).held_out(bert)
+    with pytest.raises(UsageError, match="max_length must be at least 2, because the tokenizer adds 1 special"):
+        make(tokenizer, texts, max_length=1)
+    with pytest.raises(UsageError, match="tokenizer must be the tokenizer of the model"):
+        make(None, texts)
     with pytest.raises(UsageError, match="at least 1"):
         decode(model, make(tokenizer, texts).source_ids, padding=2, beams=0)
 
@@ -301,6 +321,23 @@ def test_where_a_model_is_forced_to_end_does_not_depend_on_the_batch(tokenizer: 
     drafts.improve(model)
     drafts.finish(model)
     assert drafts.outputs == one_by_one.written(model)
+
+
+@pytest.mark.parametrize("settings", [{"return_dict_in_generate": True}, {"num_return_sequences": 2, "num_beams": 4}])
+def test_each_sentence_has_one_output_whatever_the_model_asks_for(
+    settings: dict[str, Any], tokenizer: Any, texts: Any
+) -> None:
+    model = laboratory.model(tokenizer).eval()
+    some = [texts[0][:4], texts[1][:4]]
+    tasks = [make(tokenizer, some, beams=beams) for beams in (1, 4)]
+    expected = [task.written(model) for task in tasks]
+    for name, value in settings.items():
+        setattr(model.generation_config, name, value)
+    assert [task.written(model) for task in tasks] == expected
+    drafts = tasks[0].drafted(model, np.arange(4), [[tokenizer.eos_token_id]] * 4)
+    drafts.improve(model)
+    drafts.finish(model)
+    assert drafts.outputs == expected[0]
 
 
 _RULES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from headcount.sites.running import evaluating
 from headcount.tasks.translation.limits import RowEnds, RowLimits
 
 LENGTH_PENALTY = 0.6
+ONE_OUTPUT: Mapping[str, Any] = {  # of each row, as a table of ids, whatever the model's generation_config has
+    "do_sample": False, "max_length": None, "num_return_sequences": 1, "return_dict_in_generate": False,
+}  # fmt: skip
 
 
 def by_length(lengths_N: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
@@ -113,7 +116,6 @@ def _generate(
         if end is not None:
             beam["logits_processor"] = LogitsProcessorList([RowEnds(most_B, end)])
     output_BT = model.generate(
-        input_ids=input_BT, attention_mask=real_BT, do_sample=False, max_length=None, max_new_tokens=max(limits),
-        **beam,
-    )  # fmt: skip
+        input_ids=input_BT, attention_mask=real_BT, max_new_tokens=max(limits), **ONE_OUTPUT, **beam
+    )
     return output_BT.tolist()

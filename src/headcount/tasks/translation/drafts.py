@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from headcount.sites.devices import input_device
-from headcount.tasks.translation.decoding import cut, most_new_tokens
+from headcount.tasks.translation.decoding import ONE_OUTPUT, cut, most_new_tokens
 
 _FACTORS = ("repetition_penalty", "encoder_repetition_penalty", "guidance_scale")  # 1 changes nothing
 _RULES = (  # of generation, which a single pass over a whole draft does not follow
@@ -92,10 +92,9 @@ class Drafts:
         written_PL = model.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=self.hidden_PTD),
             attention_mask=self.mask_BT[self.pending_P].to(input_device(model)),
-            do_sample=False,
             num_beams=1,
-            max_length=None,
             max_new_tokens=self.limit,
+            **ONE_OUTPUT,
         )
         stop_P = _first(torch.isin(written_PL[:, 1:].cpu(), _ends(model)))
         for index, (ids, stop) in enumerate(zip(written_PL[:, 1:].tolist(), stop_P.tolist(), strict=True)):

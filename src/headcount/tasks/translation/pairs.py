@@ -31,7 +31,7 @@ from headcount.tasks.batch import Batch, Batches, fingerprint
 from headcount.tasks.quality import Evaluation, Quality
 from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
-from headcount.tasks.texts import check_length, warn_of_repeats, warn_of_unknown_words
+from headcount.tasks.texts import check_length, check_tokenizer, warn_of_repeats, warn_of_unknown_words
 from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics, tokenization
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, check_language, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
@@ -69,8 +69,10 @@ class Translation(Task):
         encoded: token ids of both sides, if they exist already.
         """
         self.metric = chosen_metric(metric, METRICS, self.name)
-        if encoded is None:
-            encoded = _encoded(check_texts(source, "source"), check_texts(target, "target"), tokenizer, max_length)
+        if encoded is None:  # else the texts may be memory-mapped columns, which are not copied
+            check_tokenizer(tokenizer, max_length)
+            source, target = check_texts(source, "source"), check_texts(target, "target")
+            encoded = _encoded(source, target, tokenizer, max_length)
             warn_of_repeats(source)  # of several translations of a sentence, the encoder's part is the same
         if len(source) != len(target):
             raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
