@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accelerate import Accelerator
 from torch import nn
 
 from headcount import journal, locks, processes
@@ -26,6 +25,7 @@ from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.checkpoints.save import refuse_training_run
 from headcount.errors import HeadcountError, VerificationError
 from headcount.heads import Head, HeadGrid
+from headcount.pruning.adaptation import full_precision_accelerator
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import run
 from headcount.pruning.saving import Saving
@@ -110,7 +110,7 @@ def prune_in_folder(
             saving.save(pruned.model, out, record, pruned.chosen_on)
         return record
     check_apart(data.train, data.measure)
-    folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
+    folder = Run(out, settings, Recipe(steps=1), full_precision_accelerator())
     with folder.claimed():
         _claim_inputs(folder.work, model, data)
         folder.accelerator.wait_for_everyone()

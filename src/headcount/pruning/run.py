@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 from torch import nn
 
 from headcount.errors import VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
-from headcount.pruning.adaptation import trainable
+from headcount.pruning.adaptation import full_precision_accelerator, trainable
 from headcount.pruning.choosers.given import Given
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.ranking import Step
@@ -59,6 +60,8 @@ class Pruned:
     chosen_on: tuple[Examples, ...] = ()
 
 
+@torch.inference_mode(False)  # modes of the caller, in which nothing can be trained
+@torch.enable_grad()
 def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution = _USUAL) -> Pruned:
     """Prune a model. The original is not changed unless execution.inplace is set.
 
@@ -76,7 +79,9 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     if isinstance(pipeline.chooser, Given):
         check_shape(pipeline, model, pipeline.chooser.mask(model))
     if execution.verify:
-        exercise(model, generate=False)  # fails early if the model cannot be verified
+        exercise(model)  # fails early if the model cannot be verified
+    if pipeline.trains:
+        full_precision_accelerator()  # fails early if there is another
     task, seed, weights = data.train or data.choose, pipeline.seed if pipeline.random else None, weight_hash(model)
     signature = Signature("", weights, task.fingerprint if task else "", seed, pipeline.to_plain())
     seen = tuple(map(Examples.of, pipeline.seen(data)))  # fails early if data is missing

@@ -77,6 +77,8 @@ class Loop:
     vitals: Callable[[nn.Module], dict[str, dict[str, float]]] | None = None  # logged after each epoch, by layer
     snapshots: Snapshots | None = None
 
+    @torch.inference_mode(False)  # modes of the caller, in which nothing can be trained
+    @torch.enable_grad()
     def run(self) -> Standing:
         recipe, accelerator = self.recipe, self.accelerator
         self.model.to(accelerator.device)

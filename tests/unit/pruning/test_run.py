@@ -6,12 +6,15 @@ import copy
 import json
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import nn
 
 import headcount as hc
@@ -404,3 +407,39 @@ def test_a_full_disk_at_the_first_state_of_fine_tuning_leaves_the_search(
     monkeypatch.setattr("headcount.pruning.search.Search.steps", None)  # nothing is searched again
     record = prune_in_folder(pipeline, zoo.build("bert").eval(), data, tmp_path / "out", Saving("bert"))
     assert len(record.parts.heads) == 11
+
+
+@pytest.fixture
+def no_accelerator() -> Iterator[None]:
+    AcceleratorState._reset_state()
+    yield
+    AcceleratorState._reset_state()
+
+
+@pytest.mark.usefixtures("no_accelerator")
+def test_another_precision_of_the_process_is_refused_before_heads_are_chosen(tmp_path: Path) -> None:
+    Accelerator(mixed_precision="bf16")
+    stages: list[str] = []
+    model, settings = zoo.build("bert").eval(), {"choose": "greedy", "keep": "11"}
+    with pytest.raises(UsageError, match=r"trains in float32, but .* uses bf16.*AcceleratorState\._reset_state\(\)"):
+        hc.prune(model, task(), tune=2, progress=lambda stage, *_: stages.append(stage), **settings)
+    with pytest.raises(UsageError, match="trains in float32"):
+        prune_in_folder(
+            Pipeline(chooser_of("greedy"), hc.Budget(heads=11), tuning=TUNING), model, Data(train=task()),
+            tmp_path / "out", Saving("bert"),
+        )  # fmt: skip
+    assert not stages
+    hc.prune(model, task(), **settings)  # trains nothing
+    AcceleratorState._reset_state()
+    assert hc.prune(model, task(), tune=2, **settings).record.parts.training["tuning"].steps == 2
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("options", [{"choose": "gradient"}, {"choose": "l0", "steps": 2}])
+def test_training_does_not_depend_on_the_gradient_mode_of_the_caller(mode: Any, options: dict[str, Any]) -> None:
+    model = zoo.build("bert").eval()
+    plain = hc.prune(model, task(), keep="11", tune=2, **options)
+    with mode():
+        result = hc.prune(model, task(), keep="11", tune=2, **options)
+    assert same(result.model, plain.model)
+    assert not any(parameter.is_inference() for parameter in result.model.parameters())
