@@ -20,13 +20,15 @@ from torch import nn
 import headcount as hc
 import zoo
 from forks import PATIENCE, started
-from headcount.errors import FolderError, ModelError, NotRemovable, UsageError, VerificationError
+from headcount.errors import FolderError, MaskError, ModelError, NotRemovable, UsageError, VerificationError
+from headcount.heads import Head, HeadGrid
 from headcount.progress import silent
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
 from headcount.pruning.choosers.given import Given
 from headcount.pruning.folder import prune_in_folder
 from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
 from headcount.pruning.saving import Saving
+from headcount.pruning.trail import has_trail
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.running import full_precision
 from headcount.surgery.price import Price
@@ -443,3 +445,32 @@ def test_training_does_not_depend_on_the_gradient_mode_of_the_caller(mode: Any, 
         result = hc.prune(model, task(), keep="11", tune=2, **options)
     assert same(result.model, plain.model)
     assert not any(parameter.is_inference() for parameter in result.model.parameters())
+
+
+def test_a_mask_of_another_model_is_refused_and_one_of_the_whole_model_is_not() -> None:
+    model = zoo.build("bert").eval()
+    sites = hc.locate(model)
+    for mask, message in (
+        (HeadGrid([(head, int(head.layer > 0)) for head in sites.heads if head.layer < 2]), "no value for encoder.2.0"),
+        (HeadGrid([*sites.mask(off="encoder.0.1").items(), (Head("encoder", 7, 0), 0)]), "contains encoder.7.0"),
+    ):
+        with pytest.raises(MaskError, match=f"{message}.*made for another model"):
+            hc.prune(model, choose=mask)
+    small = hc.remove(model, sites.mask(off="encoder.0.1"))
+    again = hc.prune(small, choose=sites.mask(off=["encoder.0.1", "encoder.2.3"]))  # the first is gone already
+    assert same(again.model, hc.remove(model, sites.mask(off=["encoder.0.1", "encoder.2.3"])))
+
+
+def test_no_kind_is_not_every_kind() -> None:
+    with pytest.raises(
+        UsageError, match=r"kinds=\[\] names no kind.*Leave it out for all kinds, or name some of encoder"
+    ):
+        hc.prune(zoo.build("bert").eval(), task(), keep="6", kinds=[])
+
+
+def test_the_folder_of_states_may_be_a_text(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"choose": "greedy", "keep": "11", "candidates": 1}
+    hc.prune(zoo.build("bert").eval(), task(), folder=str(tmp_path / "states"), **options)
+    assert has_trail(tmp_path / "states")
+    with pytest.raises(UsageError, match="folder must be the path of a folder; got int"):
+        hc.prune(zoo.build("bert").eval(), task(), folder=5, **options)
