@@ -474,3 +474,12 @@ def test_the_folder_of_states_may_be_a_text(tmp_path: Path) -> None:
     assert has_trail(tmp_path / "states")
     with pytest.raises(UsageError, match="folder must be the path of a folder; got int"):
         hc.prune(zoo.build("bert").eval(), task(), folder=5, **options)
+
+
+def test_states_of_short_epochs_are_written_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step passes over all of these texts: the state was written after each of them."""
+    steps: list[int] = []
+    monkeypatch.setattr("headcount.training.loop.write_state", lambda *given: steps.append(given[3].step))
+    tuned = hc.prune(zoo.build("bert").eval(), task(), keep="11", tune=replace(TUNING, steps=6, batch=500, chunk=500))
+    assert len(tuned.record.parts.training["tuning"].epochs) == 6
+    assert steps == [6]
