@@ -185,8 +185,8 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
         _permit(fresh.rglob("*"), scratch)
         carried = [old for old in contents(target) if carry_over is not None and carry_over(old)]
         for old in sorted(carried, key=lambda path: (fresh / path.name).exists()):  # those that keep their names first
-            if not _same_file(old, fresh / old.name):
-                _copy(old, _free_name(fresh / old.name))
+            if not same_file(old, fresh / old.name):
+                _copy(old, free_name(fresh / old.name))
         _put_in_place(fresh, target, scratch / _OLD)
 
 
@@ -208,11 +208,12 @@ def _copy(old: Path, new: Path) -> None:
         shutil.copy2(old, new, follow_symlinks=False)
 
 
-def _same_file(old: Path, new: Path) -> bool:
+def same_file(old: Path, new: Path) -> bool:
+    """Whether two files have the same content."""
     return old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False)
 
 
-def _free_name(path: Path) -> Path:
+def free_name(path: Path) -> Path:
     """The path if nothing is there, else NAME.old, NAME.old2 and so on."""
     endings = itertools.chain(["", ".old"], (f".old{number}" for number in itertools.count(2)))
     paths = (path.with_name(f"{path.name}{ending}") for ending in endings)

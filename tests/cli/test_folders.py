@@ -299,6 +299,32 @@ def test_a_search_that_was_saved_before_a_kill_leaves_no_unfinished_folder(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_files_of_the_user_in_the_place_of_an_unfinished_search_stay(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There before: refused. Written during the search: left alone."""
+    search = ["prune", str(writer), "--choose", "greedy", "--keep", "11", "--candidates", "1", "--no-verify"]
+    search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6", "--out"]
+    own = tmp_path / "out.unfinished" / "notes.txt"
+    own.parent.mkdir()
+    own.write_text("mine")
+    refused = run(*search, str(tmp_path / "out"))
+    assert refused.exit_code == 1
+    assert "out.unfinished has files that headcount did not write" in " ".join(refused.output.split())
+    assert [*own.parent.iterdir()] == [own]
+    own.unlink()
+    screen = Search._screen
+
+    def writing(*arguments: Any) -> Any:
+        own.write_text("mine")
+        return screen(*arguments)
+
+    monkeypatch.setattr(Search, "_screen", writing)
+    done = run(*search, str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    assert [*own.parent.iterdir()] == [own]
+
+
 def test_an_unfinished_search_stays_beside_another_model(writer: Path, tmp_path: Path) -> None:
     search = ["prune", str(writer), "--choose", "greedy", "--keep", "11", "--candidates", "1", "--no-verify"]
     search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6", "--out"]

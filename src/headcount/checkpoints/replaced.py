@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from headcount.checkpoints.card import BESIDE_README, CARD, is_card
+from headcount import journal
+from headcount.checkpoints.card import BESIDE_README, CARD, card_name, is_card
 from headcount.checkpoints.chosen_on import FILE as CHOSEN_ON
 from headcount.checkpoints.companions import is_companion
 from headcount.checkpoints.export_list import FILE as EXPORT_LIST
@@ -25,6 +27,23 @@ def outlives(old: Path, fresh: Path, *, keep_companions: bool) -> bool:
     if _is_part(old) or describes(old):
         return False
     return not is_companion(old) or (keep_companions and not any(map(is_companion, fresh.iterdir())))
+
+
+def move_in(fresh: Path, folder: Path) -> None:
+    """Move the files of a new model into a folder, file by file. Files of the user stay: a README.md under its name.
+
+    Others of the same name as a new one stay as NAME.old.
+    """
+    for file in sorted(fresh.iterdir(), key=Path.is_dir):  # files first: modules.json says whose the folders are
+        place = folder / file.name
+        if file.name == CARD and card_name(folder) != CARD:
+            place = folder / BESIDE_README
+        kept = os.path.lexists(place) and outlives(place, fresh, keep_companions=False)
+        if kept and not journal.same_file(place, file):
+            place.rename(journal.free_name(place))
+        elif place.is_dir() and not place.is_symlink():
+            journal.remove_folder(place)  # of a run that was killed here
+        file.replace(place)
 
 
 def _is_part(path: Path) -> bool:

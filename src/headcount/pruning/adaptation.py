@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import nn
 
 from headcount.errors import UsageError
@@ -120,6 +121,18 @@ def _freeze(model: nn.Module, kinds: Sequence[str] | None, weights: bool) -> str
     return "encoder" if embeddings.requires_grad else "encoder without its embeddings, which the decoder shares"
 
 
+def full_precision_accelerator() -> Accelerator:
+    """An accelerator that trains in float32. Raises if the process has one of another precision, as all share it."""
+    try:
+        return Accelerator(mixed_precision="no")
+    except ValueError as error:
+        raise UsageError(
+            f"Pruning trains in float32, but an Accelerator or Trainer of this process uses "
+            f"{AcceleratorState().mixed_precision}, and accelerate has one precision for all. Prune in a process of "
+            "its own, or call accelerate.state.AcceleratorState._reset_state() when the other training is over."
+        ) from error
+
+
 def learn(
     model: nn.Module,
     task: Task,
@@ -136,7 +149,7 @@ def learn(
 
     trained: description of the trained weights, for the record.
     """
-    accelerator = Accelerator(mixed_precision="no")
+    accelerator = full_precision_accelerator()
 
     def watch(report: Report) -> None:
         execution.progress(stage, report.step, report.of)

@@ -18,18 +18,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accelerate import Accelerator
 from torch import nn
 
 from headcount import journal, locks, processes
 from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.checkpoints.save import refuse_training_run
-from headcount.errors import HeadcountError, VerificationError
+from headcount.errors import FolderError, HeadcountError, VerificationError
 from headcount.heads import Head, HeadGrid
+from headcount.pruning.adaptation import full_precision_accelerator
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import run
 from headcount.pruning.saving import Saving
-from headcount.pruning.trail import has_trail
+from headcount.pruning.trail import has_trail, is_trail
 from headcount.record import Record, Signature
 from headcount.record.results.prune import Pruning
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
@@ -110,7 +110,7 @@ def prune_in_folder(
             saving.save(pruned.model, out, record, pruned.chosen_on)
         return record
     check_apart(data.train, data.measure)
-    folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
+    folder = Run(out, settings, Recipe(steps=1), full_precision_accelerator())
     with folder.claimed():
         _claim_inputs(folder.work, model, data)
         folder.accelerator.wait_for_everyone()
@@ -126,10 +126,15 @@ def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Da
     The budget may change when the command is repeated: a longer search continues a shorter one.
     """
     folder = _search_folder(out)
+    if processes.is_main() and journal.contents(folder) and not (folder / _SETTINGS).is_file():
+        raise FolderError(
+            f"{folder} has files that headcount did not write, in the place of unfinished work; move them, or give "
+            "another folder."
+        )
     _claim_states(folder, settings, model, data, any_budget=True)
     yield folder
     if processes.is_main():
-        journal.remove_folder(folder)
+        _remove_search(folder)
 
 
 @contextmanager
@@ -170,7 +175,17 @@ def clear_finished(out: Path) -> None:
     journal.recover(folder.resolve())
     records = [path / _RECORD for path in (folder, out)]
     if all(path.is_file() for path in records) and len({path.read_bytes() for path in records}) == 1:
+        _remove_search(folder)
+
+
+def _remove_search(folder: Path) -> None:
+    """Remove the files of a search; the folder too, unless the user has written something else into it."""
+    own = [path for path in journal.contents(folder) if path.name in (*_NO_STATES, _RECORD) or is_trail(path)]
+    if len(own) == len(journal.contents(folder)):
         journal.remove_folder(folder)
+        return
+    for path in sorted(own, key=lambda path: path.name == _SETTINGS):  # last: it makes the rest unfinished work
+        path.unlink()
 
 
 def _search_folder(out: Path) -> Path:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from headcount.errors import UsageError, VerificationError
+from headcount.errors import UsageError, VerificationError, check_type
 from headcount.heads import HeadGrid
+from headcount.probes.masks import align
 from headcount.pruning.choosers.given import Given
 from headcount.pruning.folder import claimed_states
 from headcount.pruning.pipeline import Budgets, Chooser, Data, Execution, Pipeline, chooser_of
@@ -18,6 +21,7 @@ from headcount.pruning.run import Pruned, run
 from headcount.pruning.tuning import Tuning
 from headcount.selection.budget import Budget, parse_budgets
 from headcount.selection.shape import FREE, Shape
+from headcount.sites.locate import locate
 from headcount.tasks.task import Task
 
 _ADVICE = "This error's `model` is the pruned model, its `result` has the record; verify=False does not compare."
@@ -72,9 +76,14 @@ def prune(
         UsageError: If arguments do not fit together, or the budget cannot be met.
         VerificationError: If the pruned model differs from the masked one. The error has the pruned model and result.
     """
-    execution = Execution(**{name: options.pop(name) for name in _EXECUTION if name in options})
+    execution = _execution({name: options.pop(name) for name in _EXECUTION if name in options})
     settings = {name: options.pop(name) for name in _PIPELINE if name in options}
     constraints = Shape.of({name: options.pop(name) for name in _SHAPE if name in options})
+    if kinds is not None and not kinds:
+        raise UsageError(
+            f"kinds={kinds!r} names no kind of attention, so that no head may be removed. Leave it out for all kinds, "
+            f"or name some of {', '.join(locate(model).kinds)}."
+        )
     if isinstance(keep, str):
         keep, kind = parse_budgets(keep)
         if kind and kinds and tuple(kinds) != (kind,):
@@ -85,7 +94,7 @@ def prune(
     if isinstance(kinds, str):
         raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
     pipeline = Pipeline(
-        _chooser(choose, options), keep, None if kinds is None else tuple(kinds), compensate or "",
+        _chooser(choose, options, model), keep, None if kinds is None else tuple(kinds), compensate or "",
         Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed,
         shape=(shape or FREE).and_also(constraints), **settings,
     )  # fmt: skip
@@ -101,7 +110,16 @@ def prune(
     return pruned
 
 
-def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, object]) -> Chooser:
+def _execution(options: Mapping[str, Any]) -> Execution:
+    """The settings of the execution; the path of a folder may be a text."""
+    folder = options.get("folder")
+    if folder is None:
+        return Execution(**options)
+    check_type("folder", folder, (str, os.PathLike), "the path of a folder")
+    return Execution(**{**options, "folder": Path(folder)})
+
+
+def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, object], model: nn.Module) -> Chooser:
     if isinstance(choose, str):
         return chooser_of(choose, options)
     if options:
@@ -120,4 +138,6 @@ def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, object]) ->
                 f"choose is a mask of 0 and 1; {head} has {choose[head]!r}. "
                 "Turn scores into a mask with hc.select(scores, hc.Budget(...)), or give the name of the score."
             )
-    return Given(remove=tuple(str(head) for head in choose.heads if not choose[head]))
+    sites = locate(model)
+    align(sites, choose)  # raises if the mask is of another model
+    return Given(remove=tuple(str(head) for head in sites.heads if not choose[head]))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from headcount.errors import VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
-from headcount.pruning.adaptation import trainable
+from headcount.pruning.adaptation import full_precision_accelerator, trainable
 from headcount.pruning.choosers.given import Given
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.ranking import Step
@@ -59,6 +62,8 @@ class Pruned:
     chosen_on: tuple[Examples, ...] = ()
 
 
+@torch.inference_mode(False)  # modes of the caller, in which nothing can be trained
+@torch.enable_grad()
 def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution = _USUAL) -> Pruned:
     """Prune a model. The original is not changed unless execution.inplace is set.
 
@@ -66,9 +71,10 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     """
     counted_heads(model, pipeline.kinds)
     check_any_removable(model, pipeline.kinds)
-    if isinstance(pipeline.keep, Budget) and not pipeline.chooser.any_budget:
+    requested = pipeline.keep
+    if isinstance(requested, Budget) and not pipeline.chooser.any_budget:
         keep = in_heads(
-            model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape,
+            model, requested, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape,
             add_bias=pipeline.add_bias, folder=execution.folder,
         )  # fmt: skip
         pipeline = replace(pipeline, keep=keep)
@@ -76,13 +82,35 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     if isinstance(pipeline.chooser, Given):
         check_shape(pipeline, model, pipeline.chooser.mask(model))
     if execution.verify:
-        exercise(model, generate=False)  # fails early if the model cannot be verified
+        exercise(model)  # fails early if the model cannot be verified
+    if pipeline.trains:
+        full_precision_accelerator()  # fails early if there is another
     task, seed, weights = data.train or data.choose, pipeline.seed if pipeline.random else None, weight_hash(model)
-    signature = Signature("", weights, task.fingerprint if task else "", seed, pipeline.to_plain())
+    signature = Signature("", weights, task.fingerprint if task else "", seed, _arguments(pipeline, requested))
     seen = tuple(map(Examples.of, pipeline.seen(data)))  # fails early if data is missing
     stages = _Stages(pipeline, data, execution, model_seed(weights, pipeline.seed))
     small, mask, parts = stages.take(model)
+    _warn_of_excess(requested, parts.cost)
     return Pruned(small, mask, Record("prune", signature, parts), seen)
+
+
+def _arguments(pipeline: Pipeline, requested: Budgets | None) -> dict[str, Any]:
+    """The arguments of the record, with the requested budget if it does not count heads."""
+    priced = isinstance(requested, Budget) and requested.counts != "heads"
+    return {**pipeline.to_plain(), **({"keep": str(requested)} if priced else {})}
+
+
+def _warn_of_excess(requested: Budgets | None, costs: Costs) -> None:
+    """Warn if the pruned model costs more than requested. Times are not measured again: another would differ."""
+    if not isinstance(requested, Budget) or requested.counts not in ("parameters", "flops"):
+        return
+    before, after = (getattr(cost, requested.counts) for cost in (costs.before, costs.after))
+    if before is not None and after is not None and after > requested.limit(before):
+        warnings.warn(
+            f"The pruned model costs {after:,} {requested.counts}; the budget {requested} allows "
+            f"{requested.limit(before):,.0f}. Give a smaller budget.",
+            stacklevel=2,
+        )
 
 
 def check_any_removable(model: nn.Module, kinds: Sequence[str] | None) -> None:

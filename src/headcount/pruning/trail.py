@@ -70,4 +70,9 @@ def follow(
 
 def has_trail(folder: Path) -> bool:
     """Whether a folder has steps of a search."""
-    return any(folder.glob(f"{_PREFIX}*.json"))
+    return any(map(is_trail, journal.contents(folder)))
+
+
+def is_trail(path: Path) -> bool:
+    """Whether a file has the steps of a search."""
+    return path.match(f"{_PREFIX}*.json")

@@ -69,6 +69,13 @@ def locate(model: nn.Module) -> Sites:
     return Sites(sorted((_as_noted(model, site) for site in _unique(sites)), key=_order))
 
 
+def keep_layouts(sites: Sites, copy: nn.Module) -> None:
+    """Give a copy of a model the layouts that a test run confirmed: it may be changed, or have no data to run with."""
+    for site in sites:
+        if site.family == "generic":
+            copy.get_submodule(site.path).headcount_layout = site.attention  # type: ignore[assignment]
+
+
 def add_family(name: str, family: Family) -> None:
     """Register an architecture for this process. To add it permanently, add a file to `sites/families`.
 

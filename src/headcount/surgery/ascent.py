@@ -45,10 +45,9 @@ class _Arrived(Exception):
 
 @dataclass
 class _Way:
-    """The order in which one run reaches sites, and how often."""
+    """The way of one batch through the model."""
 
-    sites: list[Site]
-    calls: Counter[SiteKey]
+    calls: dict[SiteKey, int]  # of the sites it reaches, in this order
     runs: int  # of the model
     layers: list[str]  # layers that run once, whose stored output can replace them
 
@@ -77,11 +76,15 @@ class Ascent:
         self._model, self._task, self._progress = model, task, progress
         self._wanted = None if keys is None else set(keys)
         self._aside = Spill(room)
-        self._settled: dict[str, None] = {}  # layers that are not computed again; one output per chain is stored
+        self._sites: list[Site] = []
+        self._ways: dict[int, _Way] = {}  # by index of the batch, of all processes
+        # by index of the batch: layers that are not computed again; one output per chain is stored
+        self._settled: dict[int, dict[str, None]] = {}
         self._means: dict[SiteKey, tuple[Tensor, Tensor]] = {}  # outputs of heads: over all rows, and those of the fit
 
     def __enter__(self) -> Self:
-        self._way = self._scout()
+        if next(iter(self._task.batches()), None) is None:
+            raise UsageError("The task has no batches: there is nothing to calibrate on.")
         self._every = _held_out_every(self._task)
         self._target()
         return self
@@ -91,12 +94,12 @@ class Ascent:
 
     @property
     def sites(self) -> list[Site]:
-        """The sites to stop at, from the bottom up: in the order in which the model reaches them."""
-        return list(self._way.sites)
+        """The sites to stop at that some batch reaches, from the bottom up: in the order in which the model does."""
+        return list(self._sites)
 
     def times_in_run(self, site: Site) -> int:
         """How often one run of the model reaches a site, with the same tokens: several times if layers share it."""
-        return max(1, self._way.calls[site.key] // self._way.runs) if self._way.runs else 1
+        return max((way.calls.get(site.key, 0) // way.runs for way in self._ways.values() if way.runs), default=1) or 1
 
     def restart(self) -> None:
         """Start again from the lowest site, after projections have changed."""
@@ -114,92 +117,89 @@ class Ascent:
         fit, held_out = (Moments.none(len(inputs), len(projection.weight_OK), device) for _ in range(2))
         # A module shared by several layers is reached again before it is fitted: until then its heads are masked.
         below = {**projections, site.key: masked_projection(projection, inputs)}
-        ended: dict[str, None] = {}
         for number, offset, batch in self._batches():
-            contexts, ended = self._climb(number, batch, site, below)
+            if site.key not in self._ways[number].calls:
+                continue
+            contexts = self._climb(number, batch, site, below)
             targets = self._aside.get((site.key, number))
             for context, target_NO in zip(contexts, targets, strict=True):
                 x_NK, out_N = context.rows_NA[:, inputs], self._held_out(context.real_BT, offset, batch)
                 fit.add(x_NK[~out_N], target_NO[~out_N])
                 held_out.add(x_NK[out_N], target_NO[out_N])
-        self._settled |= ended
-        self._progress("compensating", self._way.sites.index(site) + 1, len(self._way.sites))
+        self._progress("compensating", self._sites.index(site) + 1, len(self._sites))
         fit, held_out, (mean_A, fit_mean_A) = fit.shared(), held_out.shared(), self._means[site.key]
         if not float(fit.count):
             fit, held_out, fit_mean_A = held_out, fit, mean_A  # the only example was held out
         return Calibration(fit, held_out, mean_A, fit_mean_A, projection, tuple(keep), site.head_dim, intercept)
 
-    def _scout(self) -> _Way:
-        """Run the first batch to find the order of sites."""
-        calls: Counter[SiteKey] = Counter()
-        runs: Counter[str] = Counter()
-        memory = Memory()
-        by_key = {site.key: site for site in locate(self._model) if site.num_heads}
-        batch = next(iter(self._task.batches()), None)
-        if batch is None:
-            raise UsageError("The task has no batches: there is nothing to calibrate on.")
-        with (
-            evaluating(self._model),
-            watched(self._model, layers_of(by_key.values()), memory, _chain),
-            Hooks() as hooks,
-        ):
-            for key, site in by_key.items():
-                hooks.see_call(site.output, partial(calls.update, [key]))
-            hooks.see_call(self._model, partial(runs.update, ["model"]))
-            self._task.nll(self._model, batch)
-        sites = [by_key[key] for key in calls if self._wanted is None or key in self._wanted]
-        return _Way(sites, calls, runs.total(), [layer for layer, count in memory.calls.items() if count == 1])
-
     def _target(self) -> None:
-        """Run the full model over all data and store the output of every site and the mean outputs of its heads."""
-        weights = {site.key: Projection.of(site).weight_OK for site in self._way.sites}
+        """Run the full model over all data and store the output of every site and the mean outputs of its heads.
+
+        Batches may reach different sites, such as those of texts and of images.
+        """
+        sites = {site.key: site for site in locate(self._model) if site.num_heads}
+        layers = layers_of(sites.values())
+        wanted = {key: site for key, site in sites.items() if self._wanted is None or key in self._wanted}
+        weights = {key: Projection.of(site).weight_OK for key, site in wanted.items()}
         fit, held_out = (
             {key: Moments.none(weight_OK.shape[1], 0, weight_OK.device) for key, weight_OK in weights.items()}
             for _ in range(2)
         )
         contexts: dict[SiteKey, list[_Context]] = {}
         outputs: dict[SiteKey, list[Tensor]] = {}
+        runs: Counter[str] = Counter()
         with evaluating(self._model), inputs_of(self._model) as inputs, Hooks() as hooks:
 
             def see(site: Site, context_BTA: Tensor) -> None:
                 contexts.setdefault(site.key, []).append(self._context(site, context_BTA, inputs))
 
-            for site in self._way.sites:
+            hooks.see_call(self._model, partial(runs.update, ["model"]))
+            for site in wanted.values():
                 hooks.see_input(site.output, partial(see, site))
                 hooks.change_output(site.output, partial(_append, outputs, site.key))
             total = sum(1 for _ in self._batches())
             for count, (number, offset, batch) in enumerate(self._batches(), start=1):
                 contexts.clear()
                 outputs.clear()
+                runs.clear()
                 inputs.begin(batch)
                 seed_generators(self._model, number)
-                self._task.nll(self._model, batch)
-                for site in self._way.sites:
-                    runs = zip(outputs[site.key], contexts[site.key], strict=True)
-                    self._aside.put((site.key, number), [output[context.real_BT] for output, context in runs])
-                    for context in contexts[site.key]:
+                memory = Memory()
+                with watched(self._model, layers, memory, _chain):
+                    self._task.nll(self._model, batch)
+                calls = {key: len(reached) for key, reached in contexts.items()}
+                once = [layer for layer, times in memory.calls.items() if times == 1]
+                self._ways[number] = _Way(calls, runs.total(), once)
+                for key, reached in contexts.items():
+                    pairs = zip(outputs[key], reached, strict=True)
+                    self._aside.put((key, number), [output[context.real_BT] for output, context in pairs])
+                    for context in reached:
                         rows_NA, out_N = context.rows_NA.double(), self._held_out(context.real_BT, offset, batch)
                         for sums, chosen_N in ((fit, ~out_N), (held_out, out_N)):
-                            sums[site.key].x_K.add_(rows_NA[chosen_N].sum(0))
-                            sums[site.key].count.add_(chosen_N.sum())
+                            sums[key].x_K.add_(rows_NA[chosen_N].sum(0))
+                            sums[key].count.add_(chosen_N.sum())
                 self._progress("full model", count, total)
-        for key in weights:
+        self._ways = {number: way for ways in processes.gather(self._ways) for number, way in ways.items()}
+        order = _joint_order([list(self._ways[number].calls) for number in sorted(self._ways)])
+        self._sites = [wanted[key] for key in order]
+        for key in order:
             fitted = fit[key].shared()
             self._means[key] = (fitted + held_out[key].shared()).means[0], fitted.means[0]
 
     def _climb(
         self, number: int, batch: Batch, site: Site, projections: Mapping[SiteKey, Projection]
-    ) -> tuple[list[_Context], dict[str, None]]:
-        """Inputs of the site's output projection, call by call, and the layers that ended before."""
-        model, memory = self._model, Memory()
+    ) -> list[_Context]:
+        """Inputs of the site's output projection, call by call. Layers that ended before are settled."""
+        model, memory, way = self._model, Memory(), self._ways[number]
         contexts: list[_Context] = []
-        aside = {chain: self._aside.get((chain, number)) for chain in {_chain(layer) for layer in self._settled}}
-        outputs = {layer: aside[_chain(layer)] for layer in self._settled}
-        climbed = [layer for layer in self._way.layers if layer not in self._settled]
+        settled = self._settled.setdefault(number, {})
+        aside = {chain: self._aside.get((chain, number)) for chain in {_chain(layer) for layer in settled}}
+        outputs = {layer: aside[_chain(layer)] for layer in settled}
+        climbed = [layer for layer in way.layers if layer not in settled]
 
         def arrive(context_BTA: Tensor) -> None:
             contexts.append(self._context(site, context_BTA, inputs))
-            if len(contexts) == self._way.calls[site.key]:
+            if len(contexts) == way.calls[site.key]:
                 raise _Arrived
 
         with (
@@ -212,7 +212,8 @@ class Ascent:
             self._task.nll(model, batch)
         for chain, output in memory.outputs.items():
             self._aside.put((chain, number), output)
-        return contexts, dict.fromkeys(memory.ended)
+        settled |= dict.fromkeys(memory.ended)
+        return contexts
 
     def _batches(self) -> Iterator[tuple[int, int, Batch]]:
         """(index, index of the first example, batch) of the batches of this process."""
@@ -232,6 +233,19 @@ class Ascent:
         example_B = torch.arange(len(real_BT), device=real_BT.device) * _examples(batch) // len(real_BT)
         out_B = (offset + example_B) % self._every == self._every - 1
         return out_B.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
+
+
+def _joint_order(orders: Sequence[Sequence[SiteKey]]) -> list[SiteKey]:
+    """One order of the sites of all batches: a site that no earlier batch reaches comes right before the next one."""
+    joint: list[SiteKey] = []
+    for order in orders:
+        place = len(joint)
+        for key in reversed(order):
+            if key in joint:
+                place = joint.index(key)
+            else:
+                joint.insert(place, key)
+    return joint
 
 
 def _chain(layer: str) -> str:

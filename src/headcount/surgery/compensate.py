@@ -6,7 +6,8 @@ Shapes: A = heads of a site x head size, K = remaining heads x head size, O outp
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -96,6 +97,7 @@ def compensate(
     if not lost:
         return Compensation(method, mask, projections, fits, task.fingerprint, weights=weights)
     with torch.no_grad(), Ascent(model, task, keys=list(lost), room=room, progress=progress) as ascent:
+        _warn_of_idle(set(lost) - {site.key for site in ascent.sites})
         for site in ascent.sites:
             intercept = site.output.bias is not None or add_bias
             calibration = ascent.calibrate(site, lost[site.key], projections, intercept=intercept)
@@ -103,6 +105,15 @@ def compensate(
             projections[site.key] = spread(calibration, fits[site.key])
             rows = max(rows, int(calibration.all.count) // ascent.times_in_run(site))
     return Compensation(method, mask, projections, fits, task.fingerprint, rows, weights)
+
+
+def _warn_of_idle(idle: Collection[SiteKey]) -> None:
+    if idle:
+        names = ", ".join(".".join(map(str, key)) for key in sorted(idle))
+        warnings.warn(
+            f"Not compensated: {names} did not run on the calibration data. Add examples that use these layers.",
+            stacklevel=3,
+        )
 
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:

@@ -15,7 +15,7 @@ from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_in, width_out
 from headcount.sites.running import eager_attention, evaluating, run
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.tasks.batch import first_example, token_count
 
 _TIED = "all_tied_weights_keys"  # of a transformers model: name of a parameter -> name of the one it is tied to
@@ -46,7 +46,7 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
         kinds[kind] = KindCost(
             num_heads=sum(site.num_heads for site in of_kind),
             parameters=sum(site_parameters(site) for site in of_kind),
-            flops=sum(counts.get(path, 0) for site in of_kind for path in _paths(site)) if counts else None,
+            flops=sum(_operations(site, counts) for site in of_kind) if counts else None,
         )
     return Cost(
         length=length,
@@ -55,6 +55,12 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
         cache_bytes=cache_bytes(model, length),
         kinds=kinds,
     )
+
+
+def site_flops(model: nn.Module, *, length: int) -> dict[SiteKey, int]:
+    """FLOPs of each site in one forward pass over one synthetic example; empty if the model does not run on it."""
+    counts = _flops(model, length, None)
+    return {site.key: _operations(site, counts) for site in locate(model)} if counts else {}
 
 
 def cache_bytes(model: nn.Module, length: int) -> int:
@@ -110,9 +116,10 @@ def _flops(model: nn.Module, length: int, batch: Mapping[str, Tensor] | None) ->
     return {name.removeprefix(root).removeprefix("."): total for name, total in totals.items() if name.startswith(root)}
 
 
-def _paths(site: Site) -> list[str]:
+def _operations(site: Site, counts: Mapping[str, int]) -> int:
+    """Operations of a site's module, and of its output projection if that is outside the module."""
     outside = [relative_path(site.path, site.attention.output)] if site.attention.output.startswith("..") else []
-    return [site.path, *outside]
+    return sum(counts.get(path, 0) for path in (site.path, *outside))
 
 
 def _window(model: nn.Module, site: Site) -> int | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import GenerationMixin, PreTrainedModel
+from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
 
+from headcount.errors import ModelError
 from headcount.sites.inputs import example_batch
 from headcount.sites.running import evaluating, run
 
 _NEW_TOKENS = 6
+_OF_MODEL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "use_cache")
 
 
 def exercise(model: nn.Module, batch: Mapping[str, Tensor] | None = None, *, generate: bool = True) -> tuple[Any, Any]:
@@ -38,16 +40,35 @@ def _can_generate(model: PreTrainedModel) -> bool:
 
 def _generate(model: PreTrainedModel, batch: Mapping[str, Tensor]) -> Any:
     """Greedy text, by the general `generate` (that of Whisper needs real speech)."""
-    settings = copy.deepcopy(model.generation_config)
-    settings.update(
-        max_length=None, max_new_tokens=_NEW_TOKENS, min_new_tokens=_NEW_TOKENS, do_sample=False, num_beams=1
-    )
-    settings.update(
-        return_dict_in_generate=True, output_logits=True, forced_bos_token_id=None, forced_eos_token_id=None
-    )
+    settings = GenerationConfig(
+        **{name: getattr(model.generation_config, name) for name in _OF_MODEL}, do_sample=False, num_beams=1,
+        max_new_tokens=_NEW_TOKENS, min_new_tokens=_NEW_TOKENS, return_dict_in_generate=True, output_logits=True,
+    )  # fmt: skip
     if settings.pad_token_id is None:
         settings.pad_token_id = 0
     prompt = {
         name: value for name, value in batch.items() if name not in ("decoder_input_ids", "encoder_hidden_states")
     }
-    return GenerationMixin.generate(model, **prompt, generation_config=settings)
+    with _generating_by(model, settings):
+        try:
+            return GenerationMixin.generate(model, **prompt, generation_config=settings)
+        except Exception as error:
+            raise ModelError(
+                f"{type(model).__name__} does not generate text from the test batch that headcount generates "
+                f"({type(error).__name__}: {error}). Pass a batch of your own with batch=, or do not compare: "
+                "verify=False (--no-verify)."
+            ) from error
+
+
+@contextmanager
+def _generating_by(model: PreTrainedModel, settings: GenerationConfig) -> Iterator[None]:
+    """Replace the settings of a model inside the block: `generate` adds them to those that it is called with.
+
+    They are for the user's prompts: several sequences need beams or sampling, an assistant a batch of one.
+    """
+    before = model.generation_config
+    model.generation_config = settings
+    try:
+        yield
+    finally:
+        model.generation_config = before

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torch import nn
 
 from headcount import journal, processes
 from headcount.errors import UsageError
-from headcount.heads import HeadGrid
+from headcount.heads import Head, HeadGrid
 from headcount.hooks import original_module
 from headcount.selection.budget import Budget, Unit
 from headcount.selection.select import counted_layers, most_within, select
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.inputs import example_batch, longest
-from headcount.sites.locate import locate
+from headcount.sites.locate import keep_layouts, locate
 from headcount.sites.projection import width_out
 from headcount.sites.running import evaluating, run
-from headcount.surgery.cost import cost, head_parameters
+from headcount.sites.site import SiteKey
+from headcount.surgery.cost import cost, site_flops, site_parameters
 from headcount.surgery.manifest import json_hash
 from headcount.surgery.remove import remove
 from headcount.timing import interleave
@@ -83,6 +84,34 @@ class Price:
         """Highest cost of the pruned model."""
         return budget.limit(self(locate(self._model).mask()))
 
+    def savings(self, kinds: Sequence[str] | None = None) -> HeadGrid:
+        """What the removal of each head of these kinds saves at its site; the others have 0.
+
+        Heads of a group save the same, and the last one its key/value head too. Times are too noisy to be compared
+        head by head: FLOPs stand for milliseconds.
+        """
+        sites, whole = locate(self._model), self._by_site(self._model)
+        counted = [group for group in sites.groups if kinds is None or group[0].kind in kinds]
+        largest = {group[0].site: group for group in sorted(counted, key=len)}
+        by_head = self._saved(whole, [group[0] for group in largest.values()])
+        by_group = self._saved(whole, [head for group in largest.values() for head in group])
+        values = dict.fromkeys(sites.heads, 0.0)
+        for *others, last in counted:
+            site = last.site
+            values |= dict.fromkeys(others, by_head[site])
+            values[last] = by_group[site] - (len(largest[site]) - 1) * by_head[site]
+        return HeadGrid(list(values.items()))
+
+    def _saved(self, whole: Mapping[SiteKey, float], off: Sequence[Head]) -> dict[SiteKey, float]:
+        """What every site costs less without these heads."""
+        without = self._by_site(remove(self._model, locate(self._model).mask(off=off), verify=False))
+        return {site: spent - without.get(site, 0.0) for site, spent in whole.items()}
+
+    def _by_site(self, model: nn.Module) -> Mapping[SiteKey, float]:
+        """FLOPs of each site; its parameters if these are the unit, or FLOPs cannot be counted."""
+        flops = site_flops(model, length=self._length) if self.unit != "parameters" else {}
+        return flops or {site.key: site_parameters(site) for site in locate(model)}
+
 
 def _without_data(model: nn.Module) -> nn.Module:
     """A copy on the meta device: parameters are counted by their shapes. `.to("meta")` would untie tied weights."""
@@ -91,7 +120,9 @@ def _without_data(model: nn.Module) -> nn.Module:
         for weight in model.parameters()
     }
     empty |= {id(buffer): buffer.to("meta") for buffer in model.buffers()}
-    return copy.deepcopy(model, empty)
+    shapes = copy.deepcopy(model, empty)
+    keep_layouts(locate(model), shapes)
+    return shapes
 
 
 def in_heads(
@@ -111,14 +142,10 @@ def in_heads(
     if budget.counts == "heads":
         return budget
     sites, price = locate(model), Price(model, budget.counts, length=length, add_bias=add_bias, folder=folder)
-    saved = {site.key: head_parameters(site) for site in sites}
-    most_saved = max(saved.values())
-    # Removing the last query head of a group also removes a key/value head, so it comes last.
-    last = {group[-1] for group in sites.groups if sites[group[0].site].group_size > 1}
-    dearest = HeadGrid([(head, saved[head.site] + (1 + most_saved) * (head in last)) for head in sites.heads])
+    savings = price.savings(kinds)
 
     def spent(keep: int) -> float:
-        return price(select(dearest, Budget(heads=keep), kinds=kinds, shape=shape, groups=sites.groups))
+        return price(select(savings, Budget(heads=keep), kinds=kinds, shape=shape, groups=sites.groups))
 
     counts = counted_layers(sites.groups, kinds, shape).counts
     return Budget(heads=most_within(price.limit(budget), spent, counts, what=budget.counts))

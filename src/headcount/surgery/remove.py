@@ -13,7 +13,7 @@ from headcount.errors import ModelError, NotRemovable, UsageError, VerificationE
 from headcount.heads import HeadGrid
 from headcount.hooks import has_probes, original_module
 from headcount.sites.fingerprint import weight_hash
-from headcount.sites.locate import locate
+from headcount.sites.locate import keep_layouts, locate
 from headcount.sites.site import Site, Sites
 from headcount.surgery.compensate import Compensation, fold
 from headcount.surgery.compensate import compensate as fit_compensation
@@ -73,9 +73,7 @@ def remove(
     if expectation:
         _warn_of_idle(expectation, [site for site in sites if any(entry["path"] == site.path for entry in plan)])
     small = model if inplace else copy.deepcopy(model)
-    for site in sites:
-        if site.family == "generic":
-            small.get_submodule(site.path).headcount_layout = site.attention  # type: ignore[assignment]
+    keep_layouts(sites, small)
     with torch.no_grad():
         reshape(small, plan)
     for site in locate(small) if projections else ():

@@ -77,6 +77,8 @@ class Loop:
     vitals: Callable[[nn.Module], dict[str, dict[str, float]]] | None = None  # logged after each epoch, by layer
     snapshots: Snapshots | None = None
 
+    @torch.inference_mode(False)  # modes of the caller, in which nothing can be trained
+    @torch.enable_grad()
     def run(self) -> Standing:
         recipe, accelerator = self.recipe, self.accelerator
         self.model.to(accelerator.device)
@@ -98,7 +100,10 @@ class Loop:
                     progress.recent_losses = losses.values() if accelerator.num_processes == 1 else []
                     self._save(bare, progress)
                     saved = time.monotonic()
-            self._end_epoch(bare, progress)
+            self._end_epoch(progress)
+            if progress.finished(recipe) or time.monotonic() - saved > self.save_seconds:
+                self._save(bare, progress)  # after the epoch's model, so that a killed run never skips one
+                saved = time.monotonic()
         return progress
 
     def _trained(self) -> list[dict[str, list[nn.Parameter]]]:
@@ -191,8 +196,8 @@ class Loop:
             self.watch(report)
         losses.clear()
 
-    def _end_epoch(self, optimizer: torch.optim.Optimizer, progress: Standing) -> None:
-        """Measure, save the epoch's model, write the state: in this order, so that a killed run never skips."""
+    def _end_epoch(self, progress: Standing) -> None:
+        """Measure and save the epoch's model."""
         progress.epoch, progress.epoch_steps, progress.recent_losses = progress.epoch + 1, 0, []
         measured = self._measure()
         progress.epochs.append({"epoch": progress.epoch, "step": progress.step, **measured})
@@ -200,7 +205,6 @@ class Loop:
             self.keep(progress.epoch)
             layers = {"vitals": self.vitals(self.model)} if self.vitals else {}
             Log(self.folder / LOG).add(**progress.epochs[-1], seconds=progress.seconds, **layers)
-        self._save(optimizer, progress)
 
     def _measure(self) -> dict[str, float]:
         """Measures of the main process, sent to all."""

@@ -22,7 +22,11 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
+<<<<<<< HEAD
 from headcount.checkpoints.chosen_on import write_chosen_on
+=======
+from headcount.checkpoints.replaced import move_in
+>>>>>>> fix16c
 from headcount.checkpoints.save import save
 from headcount.errors import UsageError
 from headcount.record import Record
@@ -183,12 +187,12 @@ class Run:
     def new_checkpoint(self) -> Iterator[Path]:
         """A temporary folder for a checkpoint, which is moved into this one when complete.
 
-        The last step gives config.json its place: whoever finds it has nothing to clean up.
+        Files that the user has written into the folder meanwhile stay. The last step gives config.json its place:
+        whoever finds it has nothing to clean up.
         """
         with journal.new_folder(self._final) as fresh:
             yield fresh / "model"
         config = (self._final / "model" / "config.json").replace(self.work / "final.json")
-        for file in (self._final / "model").iterdir():
-            file.replace(self.out / file.name)
+        move_in(self._final / "model", self.out)
         journal.remove_folder(self._final)
         config.replace(self.out / "config.json")

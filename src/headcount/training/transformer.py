@@ -158,10 +158,14 @@ def _initialise(model: TranslationModel) -> None:
         if isinstance(module, nn.LayerNorm):
             module.reset_parameters()
     nn.init.zeros_(model.final_logits_bias)  # a buffer, which hub models have learned
-    for embedding in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
-        nn.init.normal_(embedding.weight, std=(1.0 if small else _QUIET_EMBEDDING) * width**-0.5)
-        with torch.no_grad():
-            embedding.weight[embedding.padding_idx].zero_()
+    embeddings = [model.model.encoder.embed_tokens, model.model.decoder.embed_tokens]
+    drawn = {id(embedding.weight) for embedding in embeddings}
+    untied = [module for module in (getattr(model.model, "shared", None), model.lm_head) if module is not None]
+    for module in [*embeddings, *(module for module in untied if id(module.weight) not in drawn)]:
+        nn.init.normal_(module.weight, std=(1.0 if small else _QUIET_EMBEDDING) * width**-0.5)
+        if isinstance(module, nn.Embedding):
+            with torch.no_grad():
+                module.weight[module.padding_idx].zero_()
 
 
 # Standard deviation of a word's embedding once it is scaled by the square root of the width. Sinusoids have 0.71: at

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from torch import nn
 
 import headcount as hc
+from headcount.checkpoints.card import is_card
+from headcount.checkpoints.replaced import move_in
 from headcount.cli.main import main
 from headcount.errors import UsageError
-from tokens import word_tokenizer
+from headcount.training.loop import Loop
+from tokens import sentences, word_tokenizer
 
 OWN = {
     "notes.txt": "mine",
@@ -122,3 +126,43 @@ def test_a_model_replaces_an_export_with_all_its_files(llama: nn.Module, bert: n
     (out / "notes.txt").write_text("mine")
     hc.save(bert, out, overwrite=True)
     assert {path.name for path in out.iterdir()} == {"config.json", "model.safetensors", "notes.txt"}
+
+
+def test_files_that_the_user_writes_while_a_model_is_trained_stay(
+    bert: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = hc.save(bert, tmp_path / "model", tokenizer=word_tokenizer()), tmp_path / "out"
+    (tmp_path / "train.tsv").write_text(
+        "text\tlabel\n" + "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(8)))
+    )
+    own = {"README.md": "my lab notes", "MODEL_CARD.md": "my card", "record.json": "{}"}
+    take = Loop.run
+
+    def writing(loop: Loop) -> Any:
+        for name, text in own.items():
+            (out / name).write_text(text)
+        return take(loop)
+
+    monkeypatch.setattr(Loop, "run", writing)
+    given = ["--tune", "2", "--task", "classification", "--data", str(tmp_path / "train.tsv")]
+    prune(source, out, *given)
+    assert {name: (out / name).read_text() for name in ("README.md", "MODEL_CARD.md.old", "record.json.old")} == {
+        "README.md": own["README.md"], "MODEL_CARD.md.old": own["MODEL_CARD.md"], "record.json.old": own["record.json"],
+    }  # fmt: skip
+    assert is_card(out / "MODEL_CARD.md")
+    assert json.loads((out / "record.json").read_text())["study"] == "prune"
+    assert len(hc.locate(hc.load(out)).heads) == 11
+
+
+def test_a_killed_move_into_a_folder_is_repeated(tmp_path: Path) -> None:
+    """What it had moved already is of the same model: nothing of it is taken for the user's."""
+    for attempt in range(2):
+        fresh = tmp_path / f"fresh{attempt}"
+        (fresh / "1_Pooling").mkdir(parents=True)
+        for name in ("1_Pooling/config.json", "modules.json", "model.safetensors", "adapters.py"):
+            (fresh / name).write_text("{}")
+        (fresh / "modules.json").write_text(json.dumps([{"path": "1_Pooling"}]))
+        (tmp_path / "out").mkdir(exist_ok=True)
+        move_in(fresh, tmp_path / "out")
+    names = {"1_Pooling", "modules.json", "model.safetensors", "adapters.py"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names

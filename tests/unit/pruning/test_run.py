@@ -6,24 +6,29 @@ import copy
 import json
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import nn
 
 import headcount as hc
 import zoo
 from forks import PATIENCE, started
-from headcount.errors import FolderError, ModelError, NotRemovable, UsageError, VerificationError
+from headcount.errors import FolderError, MaskError, ModelError, NotRemovable, UsageError, VerificationError
+from headcount.heads import Head, HeadGrid
 from headcount.progress import silent
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
 from headcount.pruning.choosers.given import Given
 from headcount.pruning.folder import prune_in_folder
 from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
 from headcount.pruning.saving import Saving
+from headcount.pruning.trail import has_trail
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.running import full_precision
 from headcount.surgery.price import Price
@@ -404,3 +409,77 @@ def test_a_full_disk_at_the_first_state_of_fine_tuning_leaves_the_search(
     monkeypatch.setattr("headcount.pruning.search.Search.steps", None)  # nothing is searched again
     record = prune_in_folder(pipeline, zoo.build("bert").eval(), data, tmp_path / "out", Saving("bert"))
     assert len(record.parts.heads) == 11
+
+
+@pytest.fixture
+def no_accelerator() -> Iterator[None]:
+    AcceleratorState._reset_state()
+    yield
+    AcceleratorState._reset_state()
+
+
+@pytest.mark.usefixtures("no_accelerator")
+def test_another_precision_of_the_process_is_refused_before_heads_are_chosen(tmp_path: Path) -> None:
+    Accelerator(mixed_precision="bf16")
+    stages: list[str] = []
+    model, settings = zoo.build("bert").eval(), {"choose": "greedy", "keep": "11"}
+    with pytest.raises(UsageError, match=r"trains in float32, but .* uses bf16.*AcceleratorState\._reset_state\(\)"):
+        hc.prune(model, task(), tune=2, progress=lambda stage, *_: stages.append(stage), **settings)
+    with pytest.raises(UsageError, match="trains in float32"):
+        prune_in_folder(
+            Pipeline(chooser_of("greedy"), hc.Budget(heads=11), tuning=TUNING), model, Data(train=task()),
+            tmp_path / "out", Saving("bert"),
+        )  # fmt: skip
+    assert not stages
+    hc.prune(model, task(), **settings)  # trains nothing
+    AcceleratorState._reset_state()
+    assert hc.prune(model, task(), tune=2, **settings).record.parts.training["tuning"].steps == 2
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("options", [{"choose": "gradient"}, {"choose": "l0", "steps": 2}])
+def test_training_does_not_depend_on_the_gradient_mode_of_the_caller(mode: Any, options: dict[str, Any]) -> None:
+    model = zoo.build("bert").eval()
+    plain = hc.prune(model, task(), keep="11", tune=2, **options)
+    with mode():
+        result = hc.prune(model, task(), keep="11", tune=2, **options)
+    assert same(result.model, plain.model)
+    assert not any(parameter.is_inference() for parameter in result.model.parameters())
+
+
+def test_a_mask_of_another_model_is_refused_and_one_of_the_whole_model_is_not() -> None:
+    model = zoo.build("bert").eval()
+    sites = hc.locate(model)
+    for mask, message in (
+        (HeadGrid([(head, int(head.layer > 0)) for head in sites.heads if head.layer < 2]), "no value for encoder.2.0"),
+        (HeadGrid([*sites.mask(off="encoder.0.1").items(), (Head("encoder", 7, 0), 0)]), "contains encoder.7.0"),
+    ):
+        with pytest.raises(MaskError, match=f"{message}.*made for another model"):
+            hc.prune(model, choose=mask)
+    small = hc.remove(model, sites.mask(off="encoder.0.1"))
+    again = hc.prune(small, choose=sites.mask(off=["encoder.0.1", "encoder.2.3"]))  # the first is gone already
+    assert same(again.model, hc.remove(model, sites.mask(off=["encoder.0.1", "encoder.2.3"])))
+
+
+def test_no_kind_is_not_every_kind() -> None:
+    with pytest.raises(
+        UsageError, match=r"kinds=\[\] names no kind.*Leave it out for all kinds, or name some of encoder"
+    ):
+        hc.prune(zoo.build("bert").eval(), task(), keep="6", kinds=[])
+
+
+def test_the_folder_of_states_may_be_a_text(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"choose": "greedy", "keep": "11", "candidates": 1}
+    hc.prune(zoo.build("bert").eval(), task(), folder=str(tmp_path / "states"), **options)
+    assert has_trail(tmp_path / "states")
+    with pytest.raises(UsageError, match="folder must be the path of a folder; got int"):
+        hc.prune(zoo.build("bert").eval(), task(), folder=5, **options)
+
+
+def test_states_of_short_epochs_are_written_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step passes over all of these texts: the state was written after each of them."""
+    steps: list[int] = []
+    monkeypatch.setattr("headcount.training.loop.write_state", lambda *given: steps.append(given[3].step))
+    tuned = hc.prune(zoo.build("bert").eval(), task(), keep="11", tune=replace(TUNING, steps=6, batch=500, chunk=500))
+    assert len(tuned.record.parts.training["tuning"].epochs) == 6
+    assert steps == [6]

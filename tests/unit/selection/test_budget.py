@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import transformers as tf
 from torch import nn
 
 import headcount as hc
 import zoo
 from headcount.errors import UnknownName, UsageError
+from headcount.heads import HeadGrid
 from headcount.selection.select import most_within, select
 from headcount.surgery.price import Price, in_heads
 from tokens import sentences, word_tokenizer
+
+
+def labelled() -> Any:
+    return hc.task("classification", texts=sentences(10), labels=[i % 2 for i in range(10)], tokenizer=word_tokenizer())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +115,7 @@ def test_select_keeps_as_many_heads_as_the_budget_pays_for(bert: nn.Module, unit
 
 @pytest.mark.parametrize("method", ["gradient", "fisher", "greedy"])
 def test_every_method_takes_every_budget(bert: nn.Module, method: str) -> None:
-    task = hc.task("classification", texts=sentences(10), labels=[i % 2 for i in range(10)], tokenizer=word_tokenizer())
+    task = labelled()
     whole = sum(p.numel() for p in bert.parameters())
     options = {"candidates": 1} if method == "greedy" else {}
     result = hc.prune(bert, task, choose=method, keep=hc.Budget(share=0.95, unit="parameters"), **options)
@@ -126,3 +132,65 @@ def test_a_budget_in_heads_is_safe_whichever_heads_go(llama: nn.Module) -> None:
     for seed in range(5):
         scores = hc.score("random", llama, seed=seed)
         assert price(select(scores, hc.Budget(heads=heads))) <= 0.95 * price(sites.mask())
+
+
+@pytest.fixture(scope="module")
+def whisper() -> nn.Module:
+    """A Whisper whose encoder reads many more positions than its decoder, so that its heads cost most."""
+    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in _SIZES.items()}
+    config = tf.WhisperConfig(
+        vocab_size=99, d_model=64, num_mel_bins=16, max_source_positions=300, max_target_positions=40, pad_token_id=0,
+        bos_token_id=1, eos_token_id=2, decoder_start_token_id=2, **sizes,
+    )  # fmt: skip
+    return tf.WhisperForConditionalGeneration(config).eval()
+
+
+_SIZES = {"layers": 2, "attention_heads": 4, "ffn_dim": 96}
+
+
+@pytest.mark.parametrize("kinds", [None, ("decoder", "cross")])
+def test_a_budget_of_flops_is_safe_whichever_heads_go(whisper: nn.Module, kinds: tuple[str, ...] | None) -> None:
+    """Heads of the same size cost more where there are more positions: those of the decoder least, and they go."""
+    sites, whole = hc.locate(whisper), hc.cost(whisper).flops
+    scores = hc.score("random", whisper).map(float)
+    cheap_first = HeadGrid([(head, scores[head] + 10 * (head.kind != "decoder")) for head in sites.heads])
+    for share in (0.98, 0.95):
+        keep = in_heads(whisper, hc.Budget(share=share, unit="flops"), kinds=kinds)
+        mask = select(cheap_first, keep, kinds=kinds)
+        assert hc.cost(hc.remove(whisper, mask, verify=False)).flops <= share * whole
+
+
+def test_savings_are_what_removal_saves(llama: nn.Module, whisper: nn.Module) -> None:
+    """One head after the other, in groups that share a key/value head and in others."""
+    for model, unit in ((llama, "parameters"), (llama, "flops"), (whisper, "flops")):
+        sites, price = hc.locate(model), Price(model, unit, length=16)  # type: ignore[arg-type]
+        savings, gone = price.savings(), []
+        for head in [head for head in sites.heads if head.layer == 0][:-1]:
+            before = price(sites.mask(off=gone))
+            gone.append(head)
+            left = [other for other in sites[head.site].head_names() if other not in gone]
+            if left:  # an empty site has no bias either
+                assert before - price(sites.mask(off=gone)) == savings[head]
+
+
+def test_the_record_has_the_budget_and_an_excess_is_warned_of(bert: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = hc.prune(bert, labelled(), choose="magnitude", keep="95%flops")
+    assert result.record.signature.arguments["keep"] == "95%flops"
+    monkeypatch.setattr("headcount.pruning.run.in_heads", lambda *_, **__: hc.Budget(heads=12))
+    with pytest.warns(UserWarning, match=r"costs [\d,]+ flops; the budget 95%flops allows [\d,]+\. Give a smaller"):
+        hc.prune(bert, labelled(), choose="magnitude", keep="95%flops")
+
+
+@pytest.mark.parametrize("name", ["Phi", "Granite", "Mixtral"])
+def test_budgets_of_parameters_for_architectures_that_no_family_describes(name: str) -> None:
+    config = getattr(tf, f"{name}Config")(
+        vocab_size=99, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    model = getattr(tf, f"{name}ForCausalLM")(config).eval()
+    assert {site.family for site in hc.locate(model)} == {"generic"}
+    whole = hc.cost(model).parameters
+    share = 1 - 4 * 16 * 64 / whole  # two query heads with their columns of the output
+    texts = hc.task("language-modelling", texts=sentences(4), tokenizer=word_tokenizer())
+    result = hc.prune(model, texts, choose="magnitude", keep=hc.Budget(share=share, unit="parameters"))
+    assert share * whole - 8 * 16 * 64 < hc.cost(result.model).parameters <= share * whole

@@ -24,7 +24,7 @@ from headcount.record.codec import encode
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.surgery.ascent import HELD_OUT
+from headcount.surgery.ascent import HELD_OUT, _joint_order
 from headcount.surgery.compensations.compensation import columns, compensations
 from headcount.surgery.spill import Spill
 from tokens import sentences, word_tokenizer
@@ -420,6 +420,65 @@ def test_the_order_of_the_tensors_of_a_batch_makes_no_difference(bert: nn.Module
         assert found[key].explained == fit.explained, "the same examples are held out"
 
 
+def clip_nll(model: Any, batch: dict[str, Tensor]) -> Tensor:
+    features = model.get_text_features if "input_ids" in batch else model.get_image_features
+    found = features(**batch)
+    return (found if isinstance(found, Tensor) else found.pooler_output).square().sum(-1)
+
+
+def test_every_batch_may_reach_other_sites() -> None:
+    """Texts before images, or after them, or in two tasks: the same weights of both towers."""
+    model, random = zoo.build("clip").eval(), torch.Generator().manual_seed(1)
+    texts = [{"input_ids": torch.randint(3, zoo.VOCABULARY, (5, 8), generator=random)} for _ in range(2)]
+    images = [{"pixel_values": torch.randn(5, 3, 16, 16, generator=random)} for _ in range(2)]
+    sites = hc.locate(model)
+    mask = sites.mask(off=["text.0.0", "text.1.1", "vision.0.0", "vision.1.1"])
+    alone = {
+        key: projection
+        for task in (hc.task.of(texts, nll=clip_nll), hc.task.of(images, nll=clip_nll))
+        for key, projection in compensated_quietly(model, mask, task).items()
+    }
+    for order in (texts + images, images + texts, [texts[0], *images, texts[1]]):
+        together = hc.compensate(model, mask, hc.task.of(order, nll=clip_nll)).projections
+        assert together.keys() == alone.keys() == {(kind, layer) for kind in ("text", "vision") for layer in (0, 1)}
+        for key, projection in together.items():
+            assert torch.allclose(projection.weight_OK, alone[key].weight_OK, rtol=1e-4, atol=1e-6)
+    with pytest.warns(UserWarning, match=r"Not compensated: vision\.0, vision\.1 did not run on the calibration data"):
+        hc.compensate(model, mask, hc.task.of(texts, nll=clip_nll))
+
+
+def compensated_quietly(model: nn.Module, mask: Any, task: Any) -> Any:
+    with pytest.warns(UserWarning, match="Not compensated"):
+        return hc.compensate(model, mask, task).projections
+
+
+def test_a_batch_may_run_the_model_any_number_of_times(llama: nn.Module) -> None:
+    """Windows of texts of different lengths, one after the other: whichever text comes first."""
+    random = torch.Generator().manual_seed(1)
+    windows = [torch.randint(3, zoo.VOCABULARY, (1, 10), generator=random) for _ in range(10)]
+    long = [torch.cat(windows[start:stop], 1) for start, stop in ((0, 1), (1, 4), (4, 6), (6, 7), (7, 10))]
+
+    def nll(model: Any, batch: dict[str, Tensor]) -> Tensor:
+        runs = [model(input_ids=window).logits.square().mean((1, 2)) for window in batch["input_ids"].split(10, 1)]
+        return torch.stack(runs).sum(0)
+
+    mask = hc.locate(llama).mask(off=["decoder.0.0", "decoder.1.1"])
+    results = [
+        hc.compensate(llama, mask, hc.task.of([{"input_ids": ids} for ids in texts], nll=nll), "bias", add_bias=True)
+        for texts in (long, long[::-1])
+    ]
+    assert results[0].rows == results[1].rows == 100
+    for key, projection in results[0].projections.items():
+        assert torch.allclose(projection.bias_O, results[1].projections[key].bias_O, atol=1e-6)
+
+
+def test_sites_of_all_batches_are_in_one_order() -> None:
+    text, image, both = [("decoder", 0), ("decoder", 1)], [("vision", 0)], [("vision", 0), ("decoder", 0)]
+    assert _joint_order([text, both]) == [("vision", 0), ("decoder", 0), ("decoder", 1)]
+    assert _joint_order([image, text]) == [("vision", 0), ("decoder", 0), ("decoder", 1)]
+    assert _joint_order([]) == []
+
+
 def test_it_is_cheap_in_runs(bert: nn.Module) -> None:
     """The full model runs once; climbing computes every layer once, and its attention once more."""
     task, sites, calls = task_of(bert, count=3), hc.locate(bert), []
@@ -432,8 +491,8 @@ def test_it_is_cheap_in_runs(bert: nn.Module) -> None:
     for handle in handles:
         handle.remove()
     feed_forward = sum("intermediate" in name for name in calls)
-    assert feed_forward == 3 + 3 * 3 + 3 * 2  # one scout, the full model, and the climb without the last layer's
-    assert sum("query" in name for name in calls) == 3 + 3 * 3 + 3 * (3 + 2)
+    assert feed_forward == 3 * 3 + 3 * 2  # the full model, and the climb without the last layer's
+    assert sum("query" in name for name in calls) == 3 * 3 + 3 * (3 + 2)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import zoo
 from behaviour import hooks, identical, weights
 from headcount.errors import ModelError, UsageError, VerificationError
 from headcount.sites.inputs import example_batch
+from headcount.surgery.exercise import exercise
 from headcount.surgery.rounding import Rounding
 from headcount.surgery.verify import Expectation
 
@@ -210,6 +211,39 @@ def test_a_pruned_model_that_does_not_run_is_kept(bert: nn.Module, monkeypatch: 
     with pytest.raises(VerificationError, match="does not run: shapes cannot be multiplied") as caught:
         hc.remove(bert, hc.locate(bert).mask(off="encoder.0.1"))
     assert hc.locate(caught.value.model)[0].heads == (0, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_beams": 3, "num_return_sequences": 3},
+        {"prompt_lookup_num_tokens": 3},
+        {"assistant_early_exit": 1},
+        {"cache_implementation": "static", "no_repeat_ngram_size": 2, "forced_eos_token_id": 2},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_settings_for_the_texts_of_users_do_not_matter(settings: dict[str, Any]) -> None:
+    model = zoo.build("llama").eval()
+    mask = hc.locate(model).mask(off="decoder.0.1")
+    _, plain = exercise(model)
+    model.generation_config.update(**settings)
+    before = model.generation_config.to_dict()
+    _, text = exercise(model)
+    assert torch.equal(text.sequences, plain.sequences)
+    assert hc.remove(model, mask).generation_config.to_dict() == before
+    assert model.generation_config.to_dict() == before
+
+
+def test_a_model_that_cannot_generate_is_refused_before_heads_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no cache")
+
+    stages: list[str] = []
+    monkeypatch.setattr("transformers.GenerationMixin.generate", fail)
+    with pytest.raises(ModelError, match=r"LlamaForCausalLM does not generate .*RuntimeError: no cache.*verify=False"):
+        hc.prune(zoo.build("llama").eval(), choose="magnitude", keep="50%", progress=lambda *_: stages.append(""))
+    assert not stages
 
 
 def test_other_heads_and_other_number_types(bert: nn.Module) -> None:

@@ -10,6 +10,7 @@ from torch import nn
 
 import headcount as hc
 import laboratory
+import zoo
 from headcount.training.transformer import forget
 
 
@@ -31,6 +32,21 @@ def test_a_translation_model_forgets_every_weight(tmp_path: Path) -> None:
         model.final_logits_bias.fill_(7.0)  # a buffer
     forget(model, seed=0)
     assert not model.final_logits_bias.any()
+    assert {name for name, value in model.named_parameters() if (value == 7.0).any()} <= positions
+
+
+@pytest.mark.parametrize("name", ["marian", "pegasus"])
+def test_untied_embeddings_are_forgotten_too(name: str) -> None:
+    whole = zoo.build(name)
+    separate = {"share_encoder_decoder_embeddings": False} if name == "marian" else {}
+    config = type(whole.config)(**{**whole.config.to_dict(), "tie_word_embeddings": False, **separate})
+    model = type(whole)(config)
+    assert model.lm_head.weight is not model.model.decoder.embed_tokens.weight
+    positions = {name for name, _ in model.named_parameters() if "embed_positions" in name}
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(7.0)
+    forget(model, seed=0)
     assert {name for name, value in model.named_parameters() if (value == 7.0).any()} <= positions
 
 
