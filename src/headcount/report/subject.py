@@ -96,7 +96,8 @@ def subjects(all_records: Sequence[Record]) -> list[Subject]:
     a record, it joins one that shares its data, in whatever order they are given.
     """
     records = [part for record in all_records for part in _split(record)]
-    combined, loose = [], []
+    combined: list[_Bundle] = []
+    loose: list[_Bundle] = []
     for at, record in enumerate(records):
         parts = list(flat(record))
         whole = parts != [record]
