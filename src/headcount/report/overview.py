@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil, log10
 
 from headcount.heads import Head
-from headcount.record.result import Quality
+from headcount.record.result import MeasuredOn, Quality
 from headcount.record.results.ablate import Ablation, Effect
 from headcount.record.results.attention import AttentionMap
 from headcount.record.results.bench import Speed
@@ -115,7 +115,7 @@ def _quality(subject: Subject) -> str:
         return f"With all heads, {measured.metric} is {_number(measured.value, measured.value)}."
     if evaluation:
         quality = evaluation.quality
-        return f"Its {quality.metric} is {_number(quality.value, quality.value)}."
+        return f"Its {quality.metric} is {_number(quality.value, quality.value)}{_caveat(evaluation.measured_on)}."
     return ""
 
 
@@ -239,7 +239,7 @@ def _spared(subject: Subject) -> str:
     number = round(shares[order] * curves.num_heads)
     return (
         f"{number} of {curves.num_heads} heads ({shares[order]:.0%}) can be switched off, the least important by "
-        f"{order} first, before {curves.metric} gets measurably worse."
+        f"{order} first, before {curves.metric} gets measurably worse{_caveat(curves.measured_on)}."
     )
 
 
@@ -258,7 +258,7 @@ def _smallest(subject: Subject) -> str:
     trained = " and trained further" if best.steps else ""
     return (
         f"Pruned to {keep} of {parts.gated} {pruned_heads(parts)}{trained}, the smallest model measured has "
-        f"{_instead(parts.whole, best.after)}{best_of(len(smallest))}."
+        f"{_instead(parts.whole, best.after)}{_caveat(parts.measured_on)}{best_of(len(smallest))}."
     )
 
 
@@ -270,7 +270,7 @@ def _swept(subject: Subject) -> str:
     point = min(parts.sweep.values(), key=lambda point: len(point.heads))
     total = f" of {len(parts.known_heads)}" if parts.known_heads else ""
     original, pruned = point.quality.before, point.quality.after or point.quality.cut
-    quality = f" and {_instead(original, pruned)}" if original and pruned else ""
+    quality = f" and {_instead(original, pruned)}{_caveat(parts.measured_on)}" if original and pruned else ""
     models = plural(len(parts.sweep), "model")
     return f"Of {models} pruned by {parts.method}, the smallest has {len(point.heads)}{total} heads{quality}."
 
@@ -284,7 +284,8 @@ def _smaller_model(subject: Subject) -> str:
     removed = f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed"
     answer = f"{removed}: {1 - after / before:.0%} fewer parameters"
     original, pruned = parts.quality.before, parts.quality.after
-    return f"{answer} and {_instead(original, pruned)}." if original and pruned else f"{answer}."
+    quality = f" and {_instead(original, pruned)}{_caveat(parts.measured_on)}" if original and pruned else ""
+    return f"{answer}{quality}."
 
 
 def _speed(subject: Subject) -> str:
@@ -305,6 +306,10 @@ def _speed(subject: Subject) -> str:
     if not best.low > 1:
         return "The smaller model that was timed is not faster for certain in any setting."
     return f"The smaller model that was timed is {at_best}{best_of(len(rows))}."
+
+
+def _caveat(measured_on: MeasuredOn | None) -> str:
+    return measured_on.caveat if measured_on else ""
 
 
 def _instead(before: Quality, after: Quality) -> str:

@@ -191,3 +191,15 @@ def test_a_damaged_record_leaves_the_other_answers() -> None:
     some = answers([records.changed(made.pruned(SITES), cost=cost), made.roles(SITES)])
     assert "role" in some[2]
     assert some[3] == "This cannot be answered from the record: ZeroDivisionError('division by zero')."
+
+
+def test_what_heads_were_chosen_on_is_said_beside_each_quality() -> None:
+    lines = encode(made.curves(SITES).parts.curves)
+    lines[0]["points"][0]["low"] = 25.0
+    measured = {**records.MEASURED_ON, "overlap": 20, "held_out": False}
+    caveat = ", which is optimistic: it was measured on the texts that heads were chosen on"
+    some = [records.changed(made.curves(SITES), curves=lines), made.tradeoff(SITES), made.pruned(SITES)]
+    for record in some:
+        assert caveat not in answers([record])[3]
+        assert caveat in answers([records.changed(record, measured_on=measured)])[3], record.study
+    assert caveat in answers([made.inspection(), records.changed(made.evaluation(), measured_on=measured)])[0]
