@@ -17,16 +17,25 @@ def known_data(record: Record) -> set[str]:
     return {record.signature.data, measured_data(record)} - {""}
 
 
+def data_path(record: Record) -> str:
+    """Where the data of a record are; empty if it does not say."""
+    return str(record.signature.arguments.get("data") or "").rstrip("/")
+
+
 def data_names(records: Sequence[Record]) -> dict[str, str]:
     """A name of each data set by its hash: the end of its path where a record has it, else the start of the hash."""
     paths: dict[str, str] = {}
     for record in records:
-        path = record.signature.arguments.get("data")
-        if record.signature.data and path:
-            paths.setdefault(record.signature.data, str(path).rstrip("/").split("/")[-1])
+        if record.signature.data and data_path(record):
+            paths.setdefault(record.signature.data, data_path(record).split("/")[-1])
     hashes = dict.fromkeys(data for record in records for data in sorted(known_data(record)))
     names = [paths.get(data, "data") for data in hashes]
     return {
         data: f"{name} {data[:6]}" if data not in paths or names.count(name) > 1 else name
         for data, name in zip(hashes, names, strict=True)
     }
+
+
+def data_name(record: Record, records: Sequence[Record]) -> str:
+    """The name of the data of a record among others; empty if it does not say what they are."""
+    return data_names([record, *records]).get(measured_data(record)) or data_path(record).split("/")[-1]

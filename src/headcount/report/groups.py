@@ -8,7 +8,7 @@ from os.path import commonprefix
 
 from headcount.record import Record
 from headcount.record.shape import shape_of
-from headcount.report.figure import named
+from headcount.report.figure import data_apart, model_name, named
 
 
 def grouped(records: Sequence[Record], alike: Callable[[Record], Hashable] = lambda _: None) -> list[list[Record]]:
@@ -41,11 +41,11 @@ def _without_seed(model: str) -> str:
 
 def group_name(group: Sequence[Record], records: Sequence[Record]) -> str:
     """The name of the model, or what several names begin with and their number, told from other `records`."""
-    names = [named(record, records) for record in group]
+    names = [model_name(record, records) for record in group]
     if len(names) == 1:
-        return names[0]
+        return named(group[0], records)
     start = _common_start(names) or _common_start([record.signature.model for record in group]) or names[0]
-    return f"{start} ({len(names)} models)"
+    return f"{start} ({len(names)} models){data_apart(group[0], records)}"
 
 
 def _common_start(names: Sequence[str]) -> str:
