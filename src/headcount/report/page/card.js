@@ -50,7 +50,7 @@ const percentOf = (share) => (share === null || share === undefined ? "\u2013" :
 function pruningPart(subject, place) {
   const rows = [];
   for (const curve of subject.curves) {
-    if (!curve.known || curve.order === "random") continue;
+    if (!curve.known || curve.control) continue;
     const point = curve.points.find((one) => one.mask[place] === "0");
     const counted = curve.points[curve.points.length - 1].mask[place] === "0" || curve.whole;
     if (counted) rows.push([curve.label, point ? `gone with ${Math.round(100 * point.share)}% (${point.removed} heads)` : "stays to the end"]);
