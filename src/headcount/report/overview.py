@@ -163,7 +163,8 @@ def _needed(ablation: Ablation) -> str:
         for index, head in enumerate(named_heads)
     ]
     undecided = len(effects) - len(surely) - len(spare)
-    unsure = f" Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
+    others = "the other one" if undecided == 1 else f"any one of the other {undecided}"
+    unsure = f" No change is certain for {others}." if undecided else ""
     better = "is" if all(effects[head].examples >= ENOUGH_FOR_A_TAIL for head in spare) else "seems"
     extra = f" Without {listed(spare[:_NAMED_HEADS])} it {better} even better." if spare else ""
     if ablation.harm(effects[ranked[0]]) <= 0:

@@ -11,8 +11,10 @@ from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Section
-from headcount.report.table import Column, Table, headings, interval
+from headcount.report.table import Column, Table, headings, interval, plural
 from headcount.statistics import Correlation, spearman, spearman_pairs
+
+_NAMED_HEADS = 3  # most heads that an answer names at each end
 
 
 def _ranking(record: Record[Scoring]) -> list[str]:
@@ -22,9 +24,13 @@ def _ranking(record: Record[Scoring]) -> list[str]:
 
 def _answer(record: Record[Scoring]) -> str:
     order, conservation = _ranking(record), record.parts.conservation
+    named = min(_NAMED_HEADS, len(order) // 2)  # at each end: no head is first and last
+    verb = "come" if named > 1 else "comes"
     answer = (
-        f"By the {record.parts.method} score {', '.join(order[:3])} come first and {', '.join(order[-3:])} last "
-        f"of {len(order)} heads."
+        f"By the {record.parts.method} score {', '.join(order[:named])} {verb} first and {', '.join(order[-named:])} "
+        f"last of {len(order)} heads."
+        if named
+        else f"The {record.parts.method} score ranks {plural(len(order), 'head')}."
     )
     if conservation:
         answer += (
