@@ -27,7 +27,7 @@ from headcount.report.measured import leading
 from headcount.report.points import pruned_heads
 from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
-from headcount.report.table import best_of, count, digits_for, listed, plural
+from headcount.report.table import best_of, count, digits_for, listed, plural, was
 from headcount.report.terms import ROLE_WORDS
 from headcount.statistics import ENOUGH_FOR_A_TAIL
 
@@ -71,7 +71,8 @@ def _model(subject: Subject, heads: Sequence[str]) -> str:
         return ""
     setup, inspection = subject.first(Setup), subject.first(Inspection)
     architecture = (setup and setup.architecture) or (inspection and inspection.architecture)
-    kind = f" is a {architecture} with" if architecture else " has"
+    article = "an" if architecture and architecture.startswith(tuple("AEIO")) else "a"
+    kind = f" is {article} {architecture} with" if architecture else " has"
     answer = f"{subject.label}{kind} {plural(len(heads), 'attention head')}{_layers(heads)}."
     if not architecture and all(isinstance(record.parts, _PARTIAL) for record in subject.records):
         answer = f"{plural(len(heads), 'attention head')} of {subject.label} were looked at{_layers(heads)}."
@@ -282,7 +283,7 @@ def _smaller_model(subject: Subject) -> str:
         return ""
     parts = max(prunings, key=lambda pruning: len(pruning.removed_heads))
     before, after = parts.cost.before.parameters, parts.cost.after.parameters
-    removed = f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed"
+    removed = f"{len(parts.removed_heads)} of {parts.num_heads} heads {was(len(parts.removed_heads))} removed"
     answer = f"{removed}: {1 - after / before:.0%} fewer parameters"
     original, pruned = parts.quality.before, parts.quality.after
     quality = f" and {_instead(original, pruned)}{_caveat(parts.measured_on)}" if original and pruned else ""

@@ -183,13 +183,14 @@ def _by_path(group: Sequence[Subject]) -> list[str]:
 
 def _by_signature(names: Mapping[str, str], group: Sequence[Subject]) -> list[str]:
     """Labels with the hash of the weights and the name of the data, where these differ."""
-    weights = [subject.weights[:6] for subject in group]
+    weights = [f"weights {subject.weights[:6]}" if subject.weights else "" for subject in group]
     data = [names.get(subject.data, "") for subject in group]
-    labels = [subject.label for subject in group]
-    for what, marks in (("weights ", weights), ("", data)):
-        if len(set(marks)) > 1:
-            labels = [f"{label}, {what}{mark}" if mark else label for label, mark in zip(labels, marks, strict=True)]
-    return labels
+    different = [marks for marks in (weights, data) if len(set(marks)) > 1]
+    marks_by_subject = [", ".join(filter(None, marks)) for marks in zip(*different, strict=True)] or [""] * len(group)
+    return [
+        f"{subject.label} ({marks})" if marks else subject.label
+        for subject, marks in zip(group, marks_by_subject, strict=True)
+    ]
 
 
 def _by_number(group: Sequence[Subject]) -> list[str]:

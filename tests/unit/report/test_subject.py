@@ -38,7 +38,7 @@ def test_a_record_joins_the_subject_of_its_data(order: tuple[int, ...]) -> None:
 
 def test_qualities_on_other_data_are_another_subject() -> None:
     given = [on("here", made.ablation(SITES)), on("chosen", made.curves(SITES), measured_on="there")]
-    assert [subject.label for subject in subjects(given)] == ["model-a, data here", "model-a, data there"]
+    assert [subject.label for subject in subjects(given)] == ["model-a (data here)", "model-a (data there)"]
     assert len(subjects([given[0], on("", made.curves(SITES))])) == 1, "unknown data may be the same"
     assert len(subjects([given[0], on("train", made.score(SITES))])) == 1, "an estimate needs no data of its own"
 
@@ -47,8 +47,8 @@ def test_subjects_are_labelled_with_the_path_of_their_data_where_a_record_has_it
     here, there = on("here", made.ablation(SITES)), on("there", made.ablation(SITES))
     evaluated = on("there", made.evaluation(), data="/texts/film test")
     assert [subject.label for subject in subjects([here, there, evaluated])] == [
-        "model-a, data here",
-        "model-a, film test",
+        "model-a (data here)",
+        "model-a (film test)",
     ]
 
 

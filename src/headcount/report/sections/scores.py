@@ -45,7 +45,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     rankings = [_ranking(record) for _, record in labelled]
     columns = [Column("rank")]
     for label, record in labelled:
-        columns.append(Column(f"{record.parts.method}, {label}" if several else record.parts.method))
+        columns.append(Column(_named(label, record) if several else record.parts.method))
         columns += [] if several else [Column("score", 4)]
     rows: list[list[Any]] = []
     for index in range(max(map(len, rankings))):
@@ -55,10 +55,16 @@ def _tables(labelled: Labelled) -> list[Table]:
     return [*tables, _agreement(labelled)] if several else tables
 
 
+def _named(label: str, record: Record[Scoring]) -> str:
+    """The label of one of several scores with its method, which the label may have already."""
+    method = record.parts.method
+    return label if method in label.split(", ") else f"{method}, {label}"
+
+
 def _agreement(labelled: Labelled) -> Table:
     rows: list[list[Any]] = []
     correlations = _correlations([record.parts.scores for _, record in labelled])
-    names = [f"{record.parts.method} ({label})" for label, record in labelled]
+    names = [_named(label, record) for label, record in labelled]
     for first, second in combinations(range(len(labelled)), 2):
         correlation = correlations.get((first, second))
         values = (correlation.r, interval(correlation, 2)) if correlation else (None, None)
