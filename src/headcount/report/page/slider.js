@@ -74,7 +74,7 @@ function tradeOff(subject, line, point) {
   others.forEach((curve, at) => {
     const number = groups.indexOf(curve.group), first = others.findIndex((other) => other.group === curve.group) === at;
     const colour = LINE_COLOURS[number % LINE_COLOURS.length], x = curve.points.map((one) => 100 * one.share);
-    if (curve.points[0].low !== null) traces.push({ type: "scatter", mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false, legendgroup: curve.group, fill: "toself", fillcolor: colour + "22",
+    if (curve === line && curve.points[0].low !== null) traces.push({ type: "scatter", mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false, legendgroup: curve.group, fill: "toself", fillcolor: colour + "22",
       x: [...x, ...[...x].reverse()], y: [...curve.points.map((one) => one.low), ...curve.points.map((one) => one.high).reverse()] });
     traces.push({ type: "scatter", mode: "lines+markers", name: plain(curve.group), legendgroup: curve.group, showlegend: first, line: { color: colour, width: curve === line ? 3 : 1.6 }, marker: { size: 7, symbol: SYMBOLS[number % SYMBOLS.length] },
       x, y: curve.points.map((one) => one.value), hovertemplate: `${plain(curve.label)}: %{y:.3g} with %{x:.0f}% gone<extra></extra>` });
