@@ -19,6 +19,7 @@ from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.record.record import results
 from headcount.report import html
+from headcount.report.table import Column
 from hostile import ATTACK, hostile
 
 pytestmark = [
@@ -490,3 +491,26 @@ def test_a_click_is_answered_at_once_with_32_by_32_by_3_heads(opened: Any) -> No
         browser.press("Escape")
     # the quickest of five: other work on the machine makes the rest wait
     assert min(json.loads(browser.value("JSON.stringify(took)"))) < 200
+
+
+def test_heads_that_tie_share_their_rank(opened: Any) -> None:
+    tied = records.changed(made.score(made.ONE_LAYER), scores={f"encoder.0.{index}": 1.0 for index in range(4)})
+    browser = opened("tied", [tied])
+    browser.click('#map [data-place="0"]')
+    assert "1 to 4 of 4" in browser.text("#card")
+
+
+def test_shares_on_cards_are_rounded_as_in_tables(opened: Any) -> None:
+    """5 of 8 heads are 62 % in both, not 63."""
+    sites = made.even(2, 4, ("encoder",))
+    pruned = made.pruned(sites)
+    heads = made.names(sites)
+    steps = [
+        {**step, "removed": gone, "share": gone / 8, "heads": heads[gone:]}
+        for step, gone in zip(encode(pruned.parts)["curve"], (0, 5), strict=True)
+    ]
+    record = records.changed(pruned, curve=steps)
+    browser = opened("shares", [record])
+    browser.click('#map [data-place="0"]')
+    assert "gone with 62% (5 heads)" in browser.text("#card")
+    assert Column("", 0).text(62.5) == "62"

@@ -54,6 +54,7 @@ def test_training_writes_a_model_and_a_record(trained: Path) -> None:
     assert hc.load(trained, task="translation")
     record = hc.Record.load(trained / "record.json")
     assert record.signature.arguments["recipe"]["steps"] == 30
+    assert record.signature.model == str(trained), "as in the records of what is measured on it"
     assert record.parts.texts == {"train": 300, "dev": 40}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import normpath
@@ -10,14 +9,11 @@ from typing import Any, TypeVar
 
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
-from headcount.heads import Head
 from headcount.record import Record
 from headcount.record.flat import flat
-from headcount.record.results.ablate import Ablation
 from headcount.record.results.combined import Combined
-from headcount.record.results.roles import RolesFound
 from headcount.record.results.score import Scoring
-from headcount.record.results.tradeoff import Tradeoff
+from headcount.record.shape import shape_of
 
 Parts = TypeVar("Parts")
 
@@ -45,17 +41,7 @@ class StudiedModel:
     @property
     def shape(self) -> str:
         """Heads of every site, in words; empty if no record names all heads."""
-        tradeoff, ablation, roles = self.first(Tradeoff), self.first(Ablation), self.first(RolesFound)
-        if tradeoff:
-            sites = dict(tradeoff.heads_by_site)
-        else:
-            scored = self.first(Scoring)
-            heads = ablation.one_out if ablation else scored.scores if scored else roles.confidence if roles else ()
-            sites = Counter("{}.{}".format(*Head.parse(name).site) for name in heads)
-        by_kind: dict[str, list[int]] = {}
-        for site, count in sites.items():
-            by_kind.setdefault(site.partition(".")[0], []).append(count)
-        return ", ".join(f"{kind} {_layers(counts)}" for kind, counts in by_kind.items())
+        return shape_of(record.parts for record in self.records)
 
     def every(self, kind: type[Parts]) -> list[Parts]:
         """The results of this kind."""
@@ -106,11 +92,6 @@ def _join(models: Sequence[StudiedModel]) -> StudiedModel:
     missing = {part: reason for part, reason in missing.items() if all(part in model.missing for model in models)}
     records = tuple(record for model in models for record in model.records)
     return StudiedModel(models[0].name, records, missing, models[0].settings)
-
-
-def _layers(counts: Sequence[int]) -> str:
-    """Layers by heads: `3 x 4`."""
-    return f"{len(counts)} x {counts[0]}" if len(set(counts)) == 1 else "+".join(map(str, counts))
 
 
 def _is_grammar(source: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from headcount.record.results.ledger import Ledger
 from headcount.record.results.pool import Pool
 from headcount.record.results.specialisation import Specialisation
 from headcount.registry import Registry
+from headcount.report.data import data_name, data_path, measured_data
 from headcount.report.palette import STYLE
 from headcount.report.table import listed
 
@@ -82,10 +83,28 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 def named(record: Record, records: Sequence[Record] = ()) -> str:
     """A short name of the model of a record, or of those that are pooled in it, for titles and legends.
 
-    With the other `records` of a figure, as much of a path as tells their models apart.
+    With the other `records` of a figure, as much of a path as tells their models apart, and the data of models that
+    are there with several.
     """
+    return f"{model_name(record, records)}{data_apart(record, records)}"
+
+
+def model_name(record: Record, records: Sequence[Record] = ()) -> str:
+    """The name without the data."""
     names = short_names(model for other in (record, *records) for model in _models(other))
     return " + ".join(names[model] for model in _models(record)) or "model"
+
+
+def data_apart(record: Record, records: Sequence[Record]) -> str:
+    """The data of a record to append to its name, if others of its model have other data: `, film test`."""
+    name, model = data_name(record, records), record.signature.model
+    others = {data_name(other, records) for other in records if other.signature.model == model} - {name, ""}
+    return f", {name}" if name and others else ""
+
+
+def origin(record: Record) -> dict[str, str]:
+    """The first columns of a figure's data: the model, and the path of the data, else their hash."""
+    return {"model": record.signature.model, "data": data_path(record) or measured_data(record)}
 
 
 def _models(record: Record) -> Sequence[str]:

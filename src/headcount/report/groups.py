@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Sequence
+from os.path import commonprefix
 
 from headcount.record import Record
-from headcount.report.figure import named
+from headcount.record.shape import shape_of
+from headcount.report.figure import data_apart, model_name, named
 
 
 def grouped(records: Sequence[Record], alike: Callable[[Record], Hashable] = lambda _: None) -> list[list[Record]]:
-    """Groups of similar records of the same data, in order of their first record; unknown data is not grouped."""
+    """Groups of records whose models are alike: of the same data and shape, with names that differ by a number alone.
+
+    These are draws from one population, as in claims of several models. Other models are side by side, and so are
+    those of unknown data. alike: what records of a group share besides.
+    """
     groups: dict[Hashable, list[Record]] = {}
     for number, record in enumerate(records):
         data = record.signature.data
-        groups.setdefault((data, alike(record)) if data else number, []).append(record)
+        population = (data, shape_of([record.parts]), _without_seed(record.signature.model), alike(record))
+        groups.setdefault(population if data else number, []).append(record)
     return [group for together in groups.values() for group in _one_of_each_model(together)]
 
 
@@ -26,13 +34,19 @@ def _one_of_each_model(records: list[Record]) -> list[list[Record]]:
     return [records] if len(models) == len(records) else [[record] for record in records]
 
 
+def _without_seed(model: str) -> str:
+    """The name of a model without numbers. Checkpoints of one training are no draws: they keep theirs."""
+    return re.sub(r"(?<!checkpoint-)(?<!\d)\d+", "#", model.rstrip("/"))
+
+
 def group_name(group: Sequence[Record], records: Sequence[Record]) -> str:
-    """The name of the model, or the common prefix of several names and their number, told from other `records`."""
-    names = [named(record, records) for record in group]
+    """The name of the model, or what several names begin with and their number, told from other `records`."""
+    names = [model_name(record, records) for record in group]
     if len(names) == 1:
-        return names[0]
-    lowest, highest = min(names), max(names)
-    length = next(
-        (index for index, pair in enumerate(zip(lowest, highest, strict=False)) if len(set(pair)) > 1), len(lowest)
-    )
-    return f"{lowest[:length].rstrip('-_./ ')} ({len(names)} models)".strip()
+        return named(group[0], records)
+    start = _common_start(names) or _common_start([record.signature.model for record in group]) or names[0]
+    return f"{start} ({len(names)} models){data_apart(group[0], records)}"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    return commonprefix(names).rstrip("-_./ ")  # noqa: RUF071  # of names, `m` of m-0 and m-1

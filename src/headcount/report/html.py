@@ -21,6 +21,7 @@ from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.report.figure import OUT_OF_SHAPE, Figure, draw, figures, named
 from headcount.report.headline import headline
+from headcount.report.measured import measured_lines
 from headcount.report.overview import Tile, overview
 from headcount.report.palette import INK, STYLE
 from headcount.report.papers import SPELLED, Shown, shown
@@ -155,11 +156,15 @@ def _tables(section: Section, labelled: Labelled) -> str:
 
 def _section(name: str, section: Section, labelled: Labelled, stills: str, heads: set[str]) -> str:
     paragraphs = "".join(f'<p class="answer">{_linked(text, heads)}</p>' for text in _answers(section, labelled))
+    measured = "".join(
+        f'<p class="note{"" if held_out else " warning"}">{escape(line)}</p>'
+        for line, held_out in measured_lines(labelled)
+    )
     numbers = _tables(section, labelled)
     signed = "".join(f"<p><code>{escape(str(record.signature))}</code></p>" for _, record in labelled)
     return (
         f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
-        f'<h2 id="{name}-title">{escape(section.question)}</h2>{paragraphs}'
+        f'<h2 id="{name}-title">{escape(section.question)}</h2>{paragraphs}{measured}'
         f"{stills}{numbers}"
         '<details class="how"><summary>How this was measured</summary>'
         f"<p>{escape(section.method)}</p>{signed}</details>"

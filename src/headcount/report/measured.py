@@ -19,6 +19,14 @@ def measured_line(record: Record) -> tuple[str, bool]:
     return measured_sentence(measured), bool(measured.held_out)
 
 
+def measured_lines(labelled: Sequence[tuple[str, Record]]) -> list[tuple[str, bool]]:
+    """The sentences of several records, each after the label of its record, or once if it is true of all of them."""
+    lines = [(label, *measured_line(record)) for label, record in labelled]
+    if len({line for _, line, _ in lines}) == 1:
+        lines = [("", *lines[0][1:])]
+    return [(f"{label}: {line}" if label else line, held_out) for label, line, held_out in lines if line]
+
+
 def measured_sentence(measured: MeasuredOn) -> str:
     texts, overlap = _texts(measured), measured.overlap
     if not measured.chosen_on:

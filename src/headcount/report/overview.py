@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil, log10
 
 from headcount.heads import Head
-from headcount.record.result import Quality
+from headcount.record.result import MeasuredOn, Quality
 from headcount.record.results.ablate import Ablation, Effect
 from headcount.record.results.attention import AttentionMap
 from headcount.record.results.bench import Speed
@@ -27,7 +27,7 @@ from headcount.report.measured import leading
 from headcount.report.points import pruned_heads
 from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
-from headcount.report.table import best_of, count, digits_for, listed, plural
+from headcount.report.table import best_of, count, digits_for, listed, plural, was
 from headcount.report.terms import ROLE_WORDS
 from headcount.statistics import ENOUGH_FOR_A_TAIL
 
@@ -71,7 +71,8 @@ def _model(subject: Subject, heads: Sequence[str]) -> str:
         return ""
     setup, inspection = subject.first(Setup), subject.first(Inspection)
     architecture = (setup and setup.architecture) or (inspection and inspection.architecture)
-    kind = f" is a {architecture} with" if architecture else " has"
+    article = "an" if architecture and architecture.startswith(tuple("AEIO")) else "a"
+    kind = f" is {article} {architecture} with" if architecture else " has"
     answer = f"{subject.label}{kind} {plural(len(heads), 'attention head')}{_layers(heads)}."
     if not architecture and all(isinstance(record.parts, _PARTIAL) for record in subject.records):
         answer = f"{plural(len(heads), 'attention head')} of {subject.label} were looked at{_layers(heads)}."
@@ -115,7 +116,7 @@ def _quality(subject: Subject) -> str:
         return f"With all heads, {measured.metric} is {_number(measured.value, measured.value)}."
     if evaluation:
         quality = evaluation.quality
-        return f"Its {quality.metric} is {_number(quality.value, quality.value)}."
+        return f"Its {quality.metric} is {_number(quality.value, quality.value)}{_caveat(evaluation.measured_on)}."
     return ""
 
 
@@ -163,7 +164,8 @@ def _needed(ablation: Ablation) -> str:
         for index, head in enumerate(named_heads)
     ]
     undecided = len(effects) - len(surely) - len(spare)
-    unsure = f" Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
+    others = "the other one" if undecided == 1 else f"any one of the other {undecided}"
+    unsure = f" No change is certain for {others}." if undecided else ""
     better = "is" if all(effects[head].examples >= ENOUGH_FOR_A_TAIL for head in spare) else "seems"
     extra = f" Without {listed(spare[:_NAMED_HEADS])} it {better} even better." if spare else ""
     if ablation.harm(effects[ranked[0]]) <= 0:
@@ -239,7 +241,7 @@ def _spared(subject: Subject) -> str:
     number = round(shares[order] * curves.num_heads)
     return (
         f"{number} of {curves.num_heads} heads ({shares[order]:.0%}) can be switched off, the least important by "
-        f"{order} first, before {curves.metric} gets measurably worse."
+        f"{order} first, before {curves.metric} gets measurably worse{_caveat(curves.measured_on)}."
     )
 
 
@@ -258,7 +260,7 @@ def _smallest(subject: Subject) -> str:
     trained = " and trained further" if best.steps else ""
     return (
         f"Pruned to {keep} of {parts.gated} {pruned_heads(parts)}{trained}, the smallest model measured has "
-        f"{_instead(parts.whole, best.after)}{best_of(len(smallest))}."
+        f"{_instead(parts.whole, best.after)}{_caveat(parts.measured_on)}{best_of(len(smallest))}."
     )
 
 
@@ -270,7 +272,7 @@ def _swept(subject: Subject) -> str:
     point = min(parts.sweep.values(), key=lambda point: len(point.heads))
     total = f" of {len(parts.known_heads)}" if parts.known_heads else ""
     original, pruned = point.quality.before, point.quality.after or point.quality.cut
-    quality = f" and {_instead(original, pruned)}" if original and pruned else ""
+    quality = f" and {_instead(original, pruned)}{_caveat(parts.measured_on)}" if original and pruned else ""
     models = plural(len(parts.sweep), "model")
     return f"Of {models} pruned by {parts.method}, the smallest has {len(point.heads)}{total} heads{quality}."
 
@@ -281,10 +283,11 @@ def _smaller_model(subject: Subject) -> str:
         return ""
     parts = max(prunings, key=lambda pruning: len(pruning.removed_heads))
     before, after = parts.cost.before.parameters, parts.cost.after.parameters
-    removed = f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed"
+    removed = f"{len(parts.removed_heads)} of {parts.num_heads} heads {was(len(parts.removed_heads))} removed"
     answer = f"{removed}: {1 - after / before:.0%} fewer parameters"
     original, pruned = parts.quality.before, parts.quality.after
-    return f"{answer} and {_instead(original, pruned)}." if original and pruned else f"{answer}."
+    quality = f" and {_instead(original, pruned)}{_caveat(parts.measured_on)}" if original and pruned else ""
+    return f"{answer}{quality}."
 
 
 def _speed(subject: Subject) -> str:
@@ -305,6 +308,10 @@ def _speed(subject: Subject) -> str:
     if not best.low > 1:
         return "The smaller model that was timed is not faster for certain in any setting."
     return f"The smaller model that was timed is {at_best}{best_of(len(rows))}."
+
+
+def _caveat(measured_on: MeasuredOn | None) -> str:
+    return measured_on.caveat if measured_on else ""
 
 
 def _instead(before: Quality, after: Quality) -> str:

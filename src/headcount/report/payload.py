@@ -217,7 +217,9 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             kinds = "" if of_all_kinds else f", {' and '.join(curve.kinds)} only"
             seed = "" if curve.seed is None else f" {curve.seed + 1}"
             label = f"by {curve.order}{seed}{kinds}"
-            lines.append(_line(label, curve.order, encode(curve.points), scale, heads, of_all_kinds))
+            control = curve.order == "random"
+            points = encode(curve.points)
+            lines.append(_line(label, curve.order, points, scale, heads, of_all_kinds, control=control))
     several = len(subject.of("tradeoff")) > 1
     for record in subject.of("tradeoff"):
         lines += _ways(record.parts, heads, f", {record.parts.pruned}" if several else "")
@@ -248,7 +250,8 @@ def _ways(parts: Tradeoff, heads: list[str], pruned: str) -> list[dict[str, Any]
                 {**encode(point.after), "removed": gone, "share": gone / max(1, len(heads)), "heads": point.heads}
             )
         trained = "trained" if all(point.steps for point in way_points) else "not trained"
-        lines.append(_line(f"{trained}, {way}{pruned}, seed {seed}", way, points, scale, heads, True))
+        group = f"{trained}, {way}{pruned}"
+        lines.append(_line(f"{group}, seed {seed}", way, points, scale, heads, True, group=group))
     return lines
 
 
@@ -259,8 +262,15 @@ def _line(
     parts: Mapping[str, Any],
     heads: list[str],
     of_all_kinds: bool,
+    *,
+    group: str = "",
+    control: bool = False,
 ) -> dict[str, Any]:
-    """Points of a line. `share`: of all heads, also where only one kind may go; as recorded if heads are not named."""
+    """Points of a line. `share`: of all heads, also where only one kind may go; as recorded if heads are not named.
+
+    group: the entry of its legend, which the seeds of a way share; its label if it has none. control: an order that
+    measures nothing, which other curves are compared with.
+    """
     line_points = []
     total = len(points[0].get("heads") or ()) if points else 0
     for point in points:
@@ -275,8 +285,8 @@ def _line(
         )
     named = bool(heads) and any(point.get("heads") for point in points)
     return {
-        "label": label, "order": order, "whole": of_all_kinds and named, "known": named, "metric": parts["metric"],
-        "better": parts["higher_is_better"], "points": line_points,
+        "label": label, "group": group or label, "order": order, "control": control, "whole": of_all_kinds and named,
+        "known": named, "metric": parts["metric"], "better": parts["higher_is_better"], "points": line_points,
     }  # fmt: skip
 
 

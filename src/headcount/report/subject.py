@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from posixpath import normpath
 from typing import TypeVar
 
-from headcount.record import Record, Signature
+from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.record.flat import flat
+from headcount.record.results.ablate import Ablation
+from headcount.record.results.curves import Curves
 from headcount.record.results.pool import Pool
+from headcount.record.results.tradeoff import Tradeoff
+from headcount.report.data import data_names, known_data, measured_data
 from headcount.report.figure import named, part_of
 from headcount.report.joined import joined
 
 Parts = TypeVar("Parts")
 _MANY = ("score", "prune", "attention", "ledger")  # several per subject, distinguished by their arguments
 _BY = {"tradeoff": "pruned"}  # and of these, distinguished by this part
+_JUDGED = (Ablation, Curves, Tradeoff)  # qualities without some heads, which the page shows beside each other
 
 
 @dataclass
@@ -32,6 +38,17 @@ class Subject:
         """The result of this kind, None if there is none."""
         return next((record.parts for record in self.records if isinstance(record.parts, kind)), None)
 
+    @property
+    def weights(self) -> str:
+        """The hash of the model's weights, empty if unknown."""
+        return next((record.signature.weights for record in self.records if record.signature.weights), "")
+
+    @property
+    def data(self) -> str:
+        """The hash of the data that heads are judged on, else of the first that are known; empty if none are."""
+        judged_first = sorted(self.records, key=lambda record: not isinstance(record.parts, _JUDGED))
+        return next((data for data in map(measured_data, judged_first) if data), "")
+
     def of(self, *studies: str) -> list[Record]:
         return [record for record in self.records if record.study in studies]
 
@@ -45,38 +62,72 @@ def _split(record: Record) -> list[Record]:
     return [replace(head, parts=with_ledger), *tail]
 
 
+@dataclass
+class _Bundle:
+    """Records that stay together, with the places where they were given."""
+
+    at: int  # place of the first of them: bundles are in this order
+    model: str
+    records: list[Record]
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def takes(self, other: _Bundle) -> bool:
+        """Whether records of another bundle may be of the same subject: of its model, and none that it has already."""
+        return (
+            self.model == other.model
+            and not _slots(self.records) & _slots(other.records)
+            and _of_one_model(self.records, other.records)
+            and _judged_alike(self.records, other.records)
+        )
+
+    def shares_data(self, other: _Bundle) -> bool:
+        own, others = ({data for record in one.records for data in known_data(record)} for one in (self, other))
+        return bool(own & others)
+
+    def add(self, other: _Bundle) -> None:
+        self.records += other.records
+        self.missing |= other.missing
+
+
 def subjects(all_records: Sequence[Record]) -> list[Subject]:
     """Group records by subject. Combined records stay together; a record joins a subject of its model that lacks it.
 
-    A model is known by its name and, where records have hashes of its weights, by these.
+    A model is known by its name and, where records have hashes of its weights, by these. Of several subjects that lack
+    a record, it joins one that shares its data, in whatever order they are given.
     """
     records = [part for record in all_records for part in _split(record)]
-    groups = [list(flat(record)) for record in records]
-    combined = [index for index, record in enumerate(records) if groups[index] != [record]]
-    loose = [index for index in range(len(records)) if index not in combined]
-    by_index: dict[int, Subject] = {}  # by the place of its first record
-    used_labels: dict[int, set[str]] = {}
-    for index in (*combined, *loose):
-        folder, brought = _folder(records[index]), {_slot(part) for part in groups[index]}
-        fitting = (
-            at
-            for at in sorted(by_index)
-            if _folder(records[at]) == folder
-            and not used_labels[at] & brought
-            and _of_one_model(by_index[at].records, groups[index])
-        )
-        home = next(fitting, index)
-        subject = by_index.setdefault(home, Subject(named(records[index])))
-        subject.records += groups[index]
-        if index in combined:
-            subject.missing |= records[index].parts.missing
-        used_labels.setdefault(home, set()).update(brought)
-    ordered = [by_index[index] for index in sorted(by_index)]
+    combined: list[_Bundle] = []
+    loose: list[_Bundle] = []
+    for at, record in enumerate(records):
+        parts = list(flat(record))
+        whole = parts != [record]
+        missing = dict(record.parts.missing) if whole else {}
+        (combined if whole else loose).append(_Bundle(at, _folder(record), parts, missing))
+    bundles = _joined_where(_joined_where([*combined, *loose], _Bundle.shares_data), lambda *_: True)
+    ordered = [
+        Subject(named(records[bundle.at]), bundle.records, bundle.missing) for bundle in sorted(bundles, key=_place)
+    ]
     for subject in ordered:
         comparison = joined(subject.records)
         subject.records += [comparison] if comparison else []
     _tell_apart(ordered)
     return ordered
+
+
+def _joined_where(bundles: Sequence[_Bundle], related: Callable[[_Bundle, _Bundle], bool]) -> list[_Bundle]:
+    """Bundles with those added to them that they take and are related to; each to the first that does."""
+    homes: list[_Bundle] = []
+    for bundle in bundles:
+        home = next((home for home in sorted(homes, key=_place) if home.takes(bundle) and related(home, bundle)), None)
+        if home is None:
+            homes.append(bundle)
+        else:
+            home.add(bundle)
+    return homes
+
+
+def _place(bundle: _Bundle) -> int:
+    return bundle.at
 
 
 def _folder(record: Record) -> str:
@@ -90,6 +141,19 @@ def _of_one_model(some: Sequence[Record], others: Sequence[Record]) -> bool:
     return not hashes or not more or bool(hashes & more)
 
 
+def _judged_alike(some: Sequence[Record], others: Sequence[Record]) -> bool:
+    """Whether the qualities without heads may be of the same data: some hash is the same, or unknown."""
+    data, more = (
+        {measured_data(record) for record in records if isinstance(record.parts, _JUDGED)} - {""}
+        for records in (some, others)
+    )
+    return not data or not more or bool(data & more)
+
+
+def _slots(records: Sequence[Record]) -> set[str]:
+    return {_slot(record) for record in records}
+
+
 def _slot(record: Record) -> str:
     """The key of which a subject has one record: a second one belongs to another subject."""
     if record.study in _BY:
@@ -101,24 +165,33 @@ def _slot(record: Record) -> str:
 
 def _tell_apart(all_subjects: Sequence[Subject]) -> None:
     """Make labels unique: by name, else by the full path, else by differences of the signature, else by number."""
-    for spell in (_by_path, _by_signature, _by_number):
-        labels = [subject.label for subject in all_subjects]
-        if len(set(labels)) == len(labels):
-            return
-        for index, subject in enumerate(all_subjects):
-            if labels.count(subject.label) > 1 or labels.count(labels[index]) > 1:
-                subject.label = spell(subject, index)
+    names = data_names([record for subject in all_subjects for record in subject.records])
+    for spell in (_by_path, partial(_by_signature, names), _by_number):
+        groups: dict[str, list[Subject]] = {}
+        for subject in all_subjects:
+            groups.setdefault(subject.label, []).append(subject)
+        for group in groups.values():
+            labels = spell(group)
+            if len(set(labels)) > 1:
+                for subject, label in zip(group, labels, strict=True):
+                    subject.label = label
 
 
-def _by_path(subject: Subject, _: int) -> str:
-    return (subject.records[0].signature.model if subject.records else "") or subject.label
+def _by_path(group: Sequence[Subject]) -> list[str]:
+    return [(subject.records[0].signature.model if subject.records else "") or subject.label for subject in group]
 
 
-def _by_signature(subject: Subject, _: int) -> str:
-    signature = subject.records[0].signature if subject.records else Signature()
-    marks = [f"{what} {text[:6]}" for what, text in (("weights", signature.weights), ("data", signature.data)) if text]
-    return f"{subject.label} ({', '.join(marks)})" if marks else subject.label
+def _by_signature(names: Mapping[str, str], group: Sequence[Subject]) -> list[str]:
+    """Labels with the hash of the weights and the name of the data, where these differ."""
+    weights = [f"weights {subject.weights[:6]}" if subject.weights else "" for subject in group]
+    data = [names.get(subject.data, "") for subject in group]
+    different = [marks for marks in (weights, data) if len(set(marks)) > 1]
+    marks_by_subject = [", ".join(filter(None, marks)) for marks in zip(*different, strict=True)] or [""] * len(group)
+    return [
+        f"{subject.label} ({marks})" if marks else subject.label
+        for subject, marks in zip(group, marks_by_subject, strict=True)
+    ]
 
 
-def _by_number(subject: Subject, index: int) -> str:
-    return f"{subject.label} #{index + 1}"
+def _by_number(group: Sequence[Subject]) -> list[str]:
+    return [f"{subject.label} #{number}" for number, subject in enumerate(group, 1)]

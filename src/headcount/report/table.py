@@ -9,6 +9,7 @@ from math import isnan
 from typing import Any, Protocol
 
 Rows = Sequence[Sequence[Any]]
+_NO_CHANGE = 1e-12  # a difference below this is of rounding
 _ENDS = 10  # rows of a long table shown at each end
 
 
@@ -30,6 +31,8 @@ class Column:
             return f"{count(value)}{self.unit}"
         if self.digits is None or not isinstance(value, int | float):
             return str(value)
+        if self.signed and abs(value) < _NO_CHANGE:
+            value = 0.0
         if value and abs(value) < 0.5 * 10**-self.digits:
             text = f"{value:+.0e}" if self.signed else f"{value:.0e}"
         else:
@@ -107,6 +110,11 @@ def count(value: float) -> str:
 
 def plural(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def was(number: int) -> str:
+    """The verb of `1 of 8 heads`, and of more."""
+    return "was" if number == 1 else "were"
 
 
 def listed(items: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from headcount.record import Record
 from headcount.report.figure import named
 from headcount.report.fitted import FittedTable
 from headcount.report.headmap import colour
-from headcount.report.measured import measured_line
+from headcount.report.measured import measured_line, measured_lines
 from headcount.report.section import Labelled, Section, all_tables, answers, labelled_for, ordered
 from headcount.report.subject import subjects
 from headcount.report.table import Table
@@ -33,7 +33,11 @@ def show(
     console.print(f"[bold]The heads of {escape(' and '.join(model.label for model in models))}[/]\n", soft_wrap=True)
     for section, labelled in present:
         if labelled:
-            _section(console, section, labelled, tables=tables, all_rows=all_rows)
+            _answer(console, section, labelled)
+            for line, held_out in measured_lines(labelled):
+                console.print(_measured(line, held_out))
+            if tables:
+                _numbers(console, section, labelled, all_rows=all_rows)
             for _, record in labelled if tables else ():
                 console.print(Text(str(record.signature), style="dim"), soft_wrap=True)
             console.print()
@@ -49,21 +53,28 @@ def show_result(console: Console, record: Record, *, all_rows: bool) -> None:
     """Print the result of a command: first the texts it was measured on, then its sections of the report."""
     line, held_out = measured_line(record)
     if line:
-        console.print(Text(line, style="" if held_out else "yellow"), soft_wrap=True)
+        console.print(_measured(line, held_out), soft_wrap=True)
     console.print(Text(named(record), style="bold"), soft_wrap=True)
     for _, section in ordered():
         if section.fits(record):
             console.print()
-            _section(console, section, [(named(record), record)], tables=True, all_rows=all_rows)
+            labelled = [(named(record), record)]
+            _answer(console, section, labelled)
+            _numbers(console, section, labelled, all_rows=all_rows)
     console.print(Text(f"\n{record.signature}", style="dim"), soft_wrap=True)
 
 
-def _section(console: Console, section: Section, labelled: Labelled, *, tables: bool, all_rows: bool) -> None:
+def _measured(line: str, held_out: bool) -> Text:
+    return Text(line, style="" if held_out else "yellow")
+
+
+def _answer(console: Console, section: Section, labelled: Labelled) -> None:
     console.print(Text(section.question, style="bold"))
     for answer in answers(section, labelled):
         console.print(Text(answer))
-    if not tables:
-        return
+
+
+def _numbers(console: Console, section: Section, labelled: Labelled, *, all_rows: bool) -> None:
     for label, record in labelled:
         sketch = section.sketch(record)
         if sketch is not None:

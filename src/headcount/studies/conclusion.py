@@ -21,19 +21,18 @@ def conclude(
     judge: Judge,
     tokenizer: PreTrainedTokenizerBase,
     dev: Task,
-    *,
-    name: str,
     **parts: Any,
 ) -> Record[TrainingRun] | None:
     """Choose the final model by the judge and save it; None in processes other than the first.
 
-    name: the data or model that training started from. parts: of the result, besides those of every run.
+    The record is of the model in the folder of the run; what training started from is in the settings.
+    parts: of the result, besides those of every run.
     """
     record = None
     if run.accelerator.is_main_process:
         choice = run.choose(standing, judge)
         signature = Signature(
-            name, weight_hash(choice.model), dev.fingerprint, run.recipe.seed, run.resolved_settings()
+            str(run.out), weight_hash(choice.model), dev.fingerprint, run.recipe.seed, run.resolved_settings()
         )
         result = TrainingRun(
             candidate=choice.name, candidates=choice.candidates, epochs=standing.epoch_results(), steps=standing.step,

@@ -87,9 +87,7 @@ def _fine_tune(
     run.recipe = resolved_recipe(settings, train)
     standing = run.train(model, train, dev.held_out, width=model.config.hidden_size, tokenizer=tokenizer)
     texts = {"train": len(train.lengths), "dev": len(dev.lengths)}
-    return conclude(
-        run, standing, dev.held_out, tokenizer, dev, name=settings.start, task=settings.task, texts=texts, before=before
-    )
+    return conclude(run, standing, dev.held_out, tokenizer, dev, task=settings.task, texts=texts, before=before)
 
 
 def _chosen_on(start: str, train: Task) -> tuple[Examples, ...]:

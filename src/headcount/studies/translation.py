@@ -104,7 +104,7 @@ def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[T
     if dropped:
         skipped.setdefault("train", {})["too many tokens"] = dropped
     return conclude(
-        run, standing, judge, tokenizer, dev, name=settings.data, task="translation", languages=tuple(data.languages),
+        run, standing, judge, tokenizer, dev, task="translation", languages=tuple(data.languages),
         texts={"train": len(train), "dev": len(dev)}, skipped=skipped,
     )  # fmt: skip
 

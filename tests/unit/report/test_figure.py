@@ -12,6 +12,7 @@ import subjects as made
 from headcount.record import Record, Signature
 from headcount.record.results.pool import Pool
 from headcount.report.figure import draw, named, remove_outdated
+from records import SAMPLES
 
 
 def test_figures_of_other_numbers_do_not_stay_beside_a_record(tmp_path: Path) -> None:
@@ -60,3 +61,26 @@ def test_columns_of_heads_left_add_up_to_their_labels() -> None:
     labels = [label.get_text() for label in plot.get_xticklabels()]
     sums = plot.images[0].get_array().sum(0).tolist()
     assert labels == ["all", *(f"{number:g}" for number in sums[1:])]
+
+
+@pytest.mark.parametrize("name", sorted(set(SAMPLES) - {"hard-concrete"}))
+def test_the_data_of_every_figure_say_which_data_they_are_of(name: str) -> None:
+    record = replace(SAMPLES[name][0], signature=replace(SAMPLES[name][0].signature, data="a1b2c3", arguments={}))
+    rows = draw(name, [record]).rows
+    assert rows
+    assert {row["data"] for row in rows} <= {"a1b2c3", "data"}
+
+
+@pytest.mark.parametrize("name", ["ablation-map", "ablation-histogram", "pruning-curves", "tradeoff", "kept-by-kind"])
+def test_one_model_on_two_data_sets_is_told_apart(name: str) -> None:
+    first = replace(SAMPLES[name][0], signature=replace(SAMPLES[name][0].signature, data="a1b2c3"))
+    second = replace(first, signature=replace(first.signature, data="d4e5f6", arguments={"data": "texts/film test"}))
+    titles = [axes.get_title() or axes.get_title("left") for axes in draw(name, [first, second]).canvas.axes]
+    assert [sum(data in title for title in titles) for data in (", data a1b2c3", ", film test")] == [1, 1]
+    assert not any("data" in axes.get_title() for axes in draw(name, [first]).canvas.axes)
+
+
+def test_positions_of_dependents_are_drawn_once_for_several_models() -> None:
+    one, other = (replace(records.roles(model), signature=Signature(model, data="a1")) for model in ("m", "n"))
+    bars = [len(draw("relative-positions", some).canvas.axes[0].patches) for some in ([one], [one, other])]
+    assert bars[0] == bars[1]

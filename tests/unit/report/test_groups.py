@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+import subjects
 from headcount.record import Record
 from headcount.report.figure import draw
 from headcount.report.groups import group_name, grouped
@@ -84,3 +86,26 @@ def test_relations_of_several_models_are_one_bar() -> None:
     assert set(names) == {"m (2 models)", "german", "best fixed offset"}
     assert {row["model"] for row in drawing.rows} == {"m-0", "m-1", "german"}
     assert "over models" in drawing.caption
+
+
+@pytest.mark.parametrize("other", ["n", "m-b", "checkpoint-200"])
+def test_models_that_differ_by_more_than_a_seed_are_side_by_side(other: str) -> None:
+    first = "checkpoint-100" if other.startswith("checkpoint") else "m-a"
+    for figure, made in (("syntactic-heads", roles), ("kept-by-kind", tradeoff), ("kept-by-layer", tradeoff)):
+        drawing = draw(figure, [on("x", made(first)), on("x", made(other))])
+        assert {row["model"] for row in drawing.rows} == {first, other}, figure
+        assert not re.search("over models|several models|models of the same data", drawing.caption), figure
+    legend = draw("syntactic-heads", [on("x", roles(first)), on("x", roles(other))]).canvas.axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()][1:] == [first, other]
+
+
+def test_models_of_another_shape_are_in_no_mean() -> None:
+    records = [on("x", subjects.roles(subjects.even(layers, 4), f"m-{at}")) for at, layers in enumerate((1, 2, 2))]
+    records = [replace(record, signature=replace(record.signature, weights="")) for record in records]
+    assert [len(group) for group in grouped(records)] == [1, 2]
+
+
+def test_a_group_always_has_a_name() -> None:
+    for models, name in ((("runs/0", "runs/1"), "runs"), (("0", "1"), "0")):
+        records = [on("x", roles(model)) for model in models]
+        assert group_name(records, records) == f"{name} (2 models)"

@@ -116,3 +116,15 @@ def test_a_sweep_alone_says_what_can_go() -> None:
     earlier = tiles(records.changed(record, sweep=points))
     assert earlier[0] == "", "a record of an earlier version does not say how many heads there were"
     assert earlier[3] == "Of 1 model pruned by l0, the smallest has 2 heads and BLEU 29.0 instead of 30.0."
+
+
+def test_trained_models_of_a_random_choice_are_no_control() -> None:
+    tradeoff = made.tradeoff(made.even(2, 4))
+    points = [{**point, "way": "random"} for point in encode(tradeoff.parts)["points"]]
+    data = payload(subjects([made.curves(made.even(2, 4)), records.changed(tradeoff, points=points)]))["subjects"][0]
+    controls = [line["label"] for line in data["curves"] if line["control"]]
+    assert controls
+    assert all(label.startswith("by random ") for label in controls)
+    ways = [line for line in data["curves"] if "seed" in line["label"]]
+    assert {line["order"] for line in ways} == {"random"}
+    assert {line["group"] for line in ways} == {line["label"].rpartition(", seed")[0] for line in ways}

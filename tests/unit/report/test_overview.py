@@ -51,9 +51,10 @@ def test_heads_that_matter_are_those_whose_loss_is_certain_and_harmful() -> None
     some = [effect(-3, sure=True), effect(-9, sure=False), effect(2, sure=True), effect(-5, sure=True)]
     assert answers([ablation(*some)])[1] == (
         "2 of 4 heads matter for certain: without encoder.0.3 BLEU falls from 30.0 to 25.0 and without encoder.0.0 to "
-        "27.0. Switching off any one of the other 1 changes it too little to be sure. Without encoder.0.2 it is even "
-        "better."
+        "27.0. No change is certain for the other one. Without encoder.0.2 it is even better."
     )
+    large = answers([ablation(effect(-3, sure=True), effect(-9, sure=False), effect(1, sure=False))])[1]
+    assert large.endswith("No change is certain for any one of the other 2."), "it may be larger than those that are"
     unsure = answers([ablation(effect(-3, sure=False), effect(1, sure=False))])[1]
     assert unsure.startswith("No single head is needed for certain: switching off any one of 2 harms BLEU too little")
     assert unsure.endswith("encoder.0.0 seems to matter most: without encoder.0.0 BLEU falls from 30.0 to 27.0.")
@@ -191,3 +192,15 @@ def test_a_damaged_record_leaves_the_other_answers() -> None:
     some = answers([records.changed(made.pruned(SITES), cost=cost), made.roles(SITES)])
     assert "role" in some[2]
     assert some[3] == "This cannot be answered from the record: ZeroDivisionError('division by zero')."
+
+
+def test_what_heads_were_chosen_on_is_said_beside_each_quality() -> None:
+    lines = encode(made.curves(SITES).parts.curves)
+    lines[0]["points"][0]["low"] = 25.0
+    measured = {**records.MEASURED_ON, "overlap": 20, "held_out": False}
+    caveat = ", which is optimistic: it was measured on the texts that heads were chosen on"
+    some = [records.changed(made.curves(SITES), curves=lines), made.tradeoff(SITES), made.pruned(SITES)]
+    for record in some:
+        assert caveat not in answers([record])[3]
+        assert caveat in answers([records.changed(record, measured_on=measured)])[3], record.study
+    assert caveat in answers([made.inspection(), records.changed(made.evaluation(), measured_on=measured)])[0]

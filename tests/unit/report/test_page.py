@@ -25,6 +25,7 @@ from headcount.record.result import Result
 from headcount.report.exhibits import exhibits
 from headcount.report.figure import figures
 from headcount.report.html import _table, page
+from headcount.report.overview import overview
 from headcount.report.papers import shown
 from headcount.report.payload import payload
 from headcount.report.section import beside, labelled_for, ordered, sections
@@ -448,6 +449,7 @@ def test_a_record_no_section_knows_is_shown_as_it_is() -> None:
     ("column", "value", "text"),
     [
         (Column("", 2), -0.5, "\u22120.50"), (Column("", 2, signed=True), 0.5, "+0.50"), 
+        (Column("", 2, signed=True), 2e-17, "+0.00"), (Column("p", 4), 2e-17, "2e\u221217"),
         (Column("", 2), 0.00002, "2e\u221205"), (Column("", 2), -0.00002, "\u22122e\u221205"),
         (Column("", unit="B"), 999_700, "1MB"), (Column("", unit=""), 999_499, "999k"), (Column("", unit=""), 0, "0"),
         (Column("", 2), 0, "0.00"), (Column(""), None, "\u2013"), (Column(""), True, "yes"), (Column(""), 12, "12"),
@@ -529,3 +531,30 @@ def test_numbers_to_sort_by_are_plain_numbers_wherever_they_come_from() -> None:
     """numpy writes its own as np.float64(0.5), which the page would sort as text."""
     html = _table(Table("Areas", [Column("value", 2)], [[np.float64(0.5)], [2], ["none"]]))
     assert re.findall('data-value="(.*?)"', html) == ["0.5", "2"]
+
+
+def test_one_head_was_removed_and_a_change_has_its_sign() -> None:
+    names = made.names(made.ONE_LAYER)
+    one = records.changed(made.pruned(made.ONE_LAYER), removed_heads=names[:1], heads=names[1:], curve=None)
+    assert sections["pruned"].answer(one).startswith("1 of 4 heads was removed by ")
+    assert "1 of 4 heads was removed: " in overview(*subjects([one]), names)[3].answer
+    columns = [column for table in sections["pruned"].tables([("a", one)]) for column in table.columns]
+    assert [column.signed for column in columns if column.name == "change"] == [True]
+
+
+def test_names_of_scores_have_their_method_once() -> None:
+    some = [made.score(SITES), made.score(SITES, "fisher")]
+    tables = sections["scores"].tables(labelled_for(sections["scores"], subjects(some)))
+    assert [column.name for column in tables[0].columns] == ["rank", "gradient", "fisher"]
+    assert tables[1].rows[0][:2] == ["gradient", "fisher"]
+
+
+def test_large_perplexities_have_no_exponent() -> None:
+    quality = {"metric": "perplexity", "value": 50263.4, "low": 49001.0, "high": 51999.0}
+    record = records.changed(made.evaluation(), quality=quality, measures={"perplexity": 50263.4})
+    assert "is 50263 (95% 49001 to 51999)" in sections["evaluation"].answer(record)
+
+
+def test_an_architecture_has_its_article() -> None:
+    record = records.changed(made.inspection(), architecture="AlbertModel")
+    assert " is an AlbertModel with " in overview(*subjects([record]), ["encoder.0.0"])[0].answer

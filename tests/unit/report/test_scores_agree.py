@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from headcount.report.sections.scores import _correlations
+import records
+import subjects as made
+from headcount.report.sections.scores import SECTION, _correlations
 
 
 def test_scores_of_heads_know_their_layers() -> None:
@@ -16,3 +19,11 @@ def test_scores_of_heads_know_their_layers() -> None:
     correlations = _correlations(scores)
     assert len(correlations) == 3
     assert all(row.r > 0.5 and row.low < 0 < row.high for row in correlations.values())
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 5, 6, 9])
+def test_no_head_comes_first_and_last(heads: int) -> None:
+    scores = {f"encoder.0.{index}": float(index) for index in range(heads)}
+    answer = SECTION.answer(records.changed(made.score(made.ONE_LAYER), scores=scores))
+    named = [word.strip(".,") for word in answer.split() if word.startswith("encoder.")]
+    assert len(named) == len(set(named)) == 2 * min(3, heads // 2)

@@ -15,12 +15,13 @@ import subjects as made
 from headcount.record import Record, Signature
 from headcount.record.codec import encode
 from headcount.record.result import Step
+from headcount.report.html import page
 from headcount.report.section import labelled_for, ordered
 from headcount.report.sections.curves import share_to_try, spared, unharmed
 from headcount.report.sections.roles import heads_by_role
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table
-from headcount.report.text import show_result, terminal_table
+from headcount.report.text import show, show_result, terminal_table
 from headcount.statistics import Interval
 from screens import WIDTHS, check_whole, screen
 
@@ -107,6 +108,25 @@ def test_a_result_is_its_sections_of_the_report() -> None:
         assert all(section.question in text and answer in text for answer in answers)
     assert text.startswith("Measured on 20 texts of test, held out: heads were chosen on 20 texts of dev.")
     assert str(record.signature) in text
+
+
+def test_the_report_says_of_every_record_what_it_was_measured_on() -> None:
+    """As a result does; once where it is true of all records, else of each."""
+    held_out, seen = made.curves(made.ONE_LAYER), made.evaluation("shop/model-b")
+    seen = records.changed(seen, measured_on={**records.MEASURED_ON, "overlap": 20, "held_out": False})
+    for text in (shown([held_out, seen]), " ".join(page([held_out, seen]).split())):
+        assert "Measured on 20 texts of test, held out: heads were chosen on 20 texts of dev." in text
+        assert "NOT held out: measured on 20 texts of test, the same that heads were chosen on." in text
+    both = shown([seen, records.changed(made.evaluation("shop/model-a"), measured_on=records.MEASURED_ON)])
+    assert "model-b: NOT held out" in both
+    assert "model-a: Measured on 20 texts of test, held out" in both
+    assert 'class="note warning">NOT held out' in page([seen])
+
+
+def shown(some: list[Record]) -> str:
+    console = Console(width=120, file=io.StringIO(), record=True, highlight=False)
+    show(console, some, tables=False)
+    return " ".join(console.export_text().split())
 
 
 @pytest.mark.parametrize("name", ["ablate", "score", "roles"])

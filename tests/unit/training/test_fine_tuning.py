@@ -17,6 +17,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel, L
 import headcount as hc
 from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.errors import UsageError
+from headcount.record import Record
 from headcount.report.sections import training
 from headcount.studies.fine_tuning import RECIPE, FineTuningSettings, fine_tune, resolved_recipe
 from headcount.tasks.overlap import Examples
@@ -263,6 +264,7 @@ def test_killed_before_the_last_file_the_record_is_there_and_nothing_else_is_lef
             tuned(start, out, settings)
     assert (out / "record.json").is_file()
     assert not (out / "config.json").exists()
+    assert Record.load(out / "record.json").signature.model == str(out), "the model that it describes"
     assert not (out / "training" / "final").exists(), "a command that finds config.json does not train, nor clean up"
     tuned(start, out, settings)
     assert (out / "config.json").is_file()

@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.canvas import panels, without_frame
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, named, origin
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -28,7 +28,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.tick_params(which="minor", length=0)
         plot.set_xlabel(f"{named(record, records)} {record.parts.head}")
         rows += [
-            {"model": record.signature.model, "head": record.parts.head, "query": query, "key": key, "weight": weight}
+            {**origin(record), "head": record.parts.head, "query": query, "key": key, "weight": weight}
             for query, row in zip(queries, weights, strict=True)
             for key, weight in zip(keys, row, strict=True)
         ]

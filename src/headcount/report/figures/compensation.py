@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.canvas import band, panels
-from headcount.report.figure import STEP, Drawing, Figure, named, picked
+from headcount.report.figure import STEP, Drawing, Figure, named, origin, picked
 from headcount.report.palette import GREY, line_style
 
 
@@ -22,7 +22,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             style: dict[str, Any] = line_style(number)
             band(plot, [100 * point.share for point in points], points, label=way, **style)
             clock.scatter([point.seconds for point in points], [point.value for point in points], s=12, **style)
-            row = {"model": record.signature.model, "compensation": way}
+            row = {**origin(record), "compensation": way}
             rows += [row | picked(point, *STEP, "seconds") for point in points]
         if parts.at:
             plot.axvline(100 * parts.at.removed / parts.num_heads, color=GREY, linestyle=":", linewidth=1)

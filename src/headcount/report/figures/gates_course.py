@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.prune import Gates
 from headcount.report.canvas import head_map, panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, named, origin
 from headcount.report.palette import BLUE, GREEN, ORANGE
 
 
@@ -30,7 +30,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         head_map(last, gates.means)
         last.set_title("mean of each gate at the end")
         rows += [
-            {"model": record.signature.model, "head": head, "mean": mean, "logit": gates.values[head]}
+            {**origin(record), "head": head, "mean": mean, "logit": gates.values[head]}
             for head, mean in gates.means.items()
         ]
     caption = (

@@ -11,7 +11,7 @@ from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.record.results.roles import Evidence, RolesFound
 from headcount.report.canvas import without_frame
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, named, origin
 from headcount.report.palette import GREY, INK, role_colour
 from headcount.report.verdicts import undecided
 
@@ -165,7 +165,7 @@ def _rows(record: Record, layers: Mapping[int, list[str]]) -> list[dict[str, Any
     evidence = record.parts.evidence
     return [
         {
-            "model": record.signature.model,
+            **origin(record),
             "head": name,
             "relevance": relevance.get(name),
             "confidence": record.parts.confidence[name].value,

@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.canvas import band, panels
-from headcount.report.figure import Drawing, Figure
+from headcount.report.figure import Drawing, Figure, origin
 from headcount.report.groups import group_name, grouped
 from headcount.report.palette import MARKERS, kind_colour
 from headcount.report.points import NONE_FINISHED, shown_way, way_heading
@@ -31,7 +31,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
             shares = [Interval(*(100 * end / of[kind] for end in interval)) for interval in left]
             band(plot, sizes, shares, label=kind, **style)
-            row = {"model": group_name(group, records), "models": len(group), "way": way, "kind": kind, "of": of[kind]}
+            names = {**origin(group[0]), "model": group_name(group, records), "models": len(group)}
+            row = {**names, "way": way, "kind": kind, "of": of[kind]}
             rows += [
                 {**row, "left": size, "kept": interval.value, "low": interval.low, "high": interval.high}
                 for size, interval in zip(sizes, left, strict=True)

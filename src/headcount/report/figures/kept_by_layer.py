@@ -12,7 +12,7 @@ from headcount.heads import Head
 from headcount.record import Record
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.canvas import panels, without_frame
-from headcount.report.figure import Drawing, Figure
+from headcount.report.figure import Drawing, Figure, origin
 from headcount.report.groups import group_name, grouped
 from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 
@@ -34,7 +34,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         _table(plot, list(by_site), [("all", by_site), *left])
         plot.set_title(f"{group_name(group, records)}, {way_heading(group[0].parts, way)}")
         plot.set_xlabel("heads left, one column per model" if len(group) == 1 else "heads left, mean over models")
-        row = {"model": group_name(group, records), "models": len(group), "way": way}
+        row = {**origin(group[0]), "model": group_name(group, records), "models": len(group), "way": way}
         rows += [
             {**row, "keep": keep, "seed": seed, "site": site, "left": counts.get(site, 0)}
             for keep, seed, counts in columns

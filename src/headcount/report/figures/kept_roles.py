@@ -9,7 +9,7 @@ from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.record.results.tradeoff import HeldRole
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, named, origin
 from headcount.report.palette import GREY, INK, role_colour
 from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 
@@ -168,7 +168,7 @@ def _rows(record: Record) -> list[dict[str, Any]]:
             before = roles_before.get(head, ())
             rows.append(
                 {
-                    "model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed,
+                    **origin(record), "way": point.way, "keep": point.keep, "seed": point.seed,
                     "head": head, "roles_whole": _spelled(before), "roles_left": _spelled(now),
                     "changed": {evidence.role for evidence in before} != {evidence.role for evidence in now},
                 }

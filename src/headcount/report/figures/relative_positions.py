@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.results.roles import RolesFound
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.palette import GREY, LINES
@@ -14,7 +15,8 @@ _REACH = 8  # words shown on both sides; further offsets are added at the ends
 _ARROW = ("v->s", "v->o", "n->a", "v->a", "h->d")  # from the head to the dependent
 
 
-def _draw(records: Sequence[Record]) -> Drawing:
+def _draw(all_records: Sequence[Record]) -> Drawing:
+    records = _of_each_data(all_records)
     labels = dict.fromkeys(label for record in records for label in record.parts.relative if label.endswith(_ARROW))
     canvas, axes = panels(len(labels), width=3.0, height=2.2, columns=4)
     rows: list[dict[str, Any]] = []
@@ -40,6 +42,15 @@ def _draw(records: Sequence[Record]) -> Drawing:
     data = ", ".join(dict.fromkeys(map(_data, records)))
     caption = f"Position of dependents relative to the word they depend on, in words, on {data}."
     return Drawing(canvas, caption, rows)
+
+
+def _of_each_data(records: Sequence[Record[RolesFound]]) -> list[Record[RolesFound]]:
+    """The first record of each data set: where dependents stand does not depend on the model."""
+    different: list[Record[RolesFound]] = []
+    for record in records:
+        if all((_data(record), record.parts.relative) != (_data(other), other.parts.relative) for other in different):
+            different.append(record)
+    return different
 
 
 def _data(record: Record) -> str:

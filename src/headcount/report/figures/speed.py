@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headcount.record import Record
 from headcount.record.results.bench import Speed, Timing
 from headcount.report.canvas import panels, shared_legend
-from headcount.report.figure import Drawing, Figure, each, picked, short_names
+from headcount.report.figure import Drawing, Figure, each, origin, picked, short_names
 from headcount.report.palette import INK, line_style
 from headcount.report.table import plural
 
@@ -39,8 +39,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
     if any(not math.isfinite(row.high) for rows in shown.values() for row in rows):
         caption += " Points without a bar have too few repeats for an interval."
     keys = ("model", "what", "batch", "length", "seconds", "per_second", "faster", "low", "high")
-    rows = [(record.parts.reference, row) for record in records for row in record.parts.rows]
-    return Drawing(canvas, caption, [{**picked(row, *keys), "relative_to": reference} for reference, row in rows])
+    rows = [
+        {**origin(record), **picked(row, *keys), "relative_to": record.parts.reference}
+        for record in records
+        for row in record.parts.rows
+    ]
+    return Drawing(canvas, caption, rows)
 
 
 def _comparable(records: Sequence[Record[Speed]]) -> dict[_Key, list[Speed]]:

@@ -11,7 +11,7 @@ from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.roles import Best, RolesFound
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure
+from headcount.report.figure import Drawing, Figure, origin
 from headcount.report.groups import group_name, grouped
 from headcount.report.palette import INK, LINES
 from headcount.report.verdicts import verdict
@@ -31,7 +31,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         )
     canvas, (plot,) = panels(1, width=max(5.0, 1.4 + (0.52 + 0.16 * len(groups)) * len(labels)), height=3.0)
     width = 0.8 / len(groups)
-    names = _names(groups)
+    names = [group_name(group, records) for group in groups]
     for number, table in enumerate(tables):
         at = [tick + (number - (len(groups) - 1) / 2) * width for tick in range(len(labels))]
         values = [table[label].height.value if label in table else 0.0 for label in labels]
@@ -99,8 +99,7 @@ def _mark(plot: Axes, x: float, half: float, bar: _Bar) -> None:
 
 
 def _rows(record: Record[RolesFound]) -> list[dict[str, Any]]:
-    of_record = {"model": record.signature.model, "data": record.signature.arguments.get("data")}
-    return [{**of_record, **asdict(row), "verdict": verdict(row)} for row in _best(record).values()]
+    return [{**origin(record), **asdict(row), "verdict": verdict(row)} for row in _best(record).values()]
 
 
 def _best(record: Record[RolesFound]) -> dict[str, Best]:
@@ -108,14 +107,6 @@ def _best(record: Record[RolesFound]) -> dict[str, Best]:
     rows = record.parts.syntax
     kind = rows[0].kind if rows else ""
     return {row.label: row for row in rows if row.kind == kind}
-
-
-def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
-    """Names of the models, with the data if a name occurs twice."""
-    records = [record for group in groups for record in group]
-    names = [group_name(group, records) for group in groups]
-    data = [str(group[0].signature.arguments.get("data", "")) for group in groups]
-    return [name if names.count(name) == 1 else f"{name}, {what}" for name, what in zip(names, data, strict=True)]
 
 
 _WITHOUT = {"syntax": "the sentences had no trees"}

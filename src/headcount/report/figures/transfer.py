@@ -8,7 +8,7 @@ from math import isnan
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure, named, origin
 from headcount.report.palette import GREY, kind_colour
 from headcount.statistics import Correlation
 
@@ -32,7 +32,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.legend()
         rows += [
             {
-                "model": record.signature.model,
+                **origin(record),
                 "head": n,
                 "first": first_effects[n].difference,
                 "second": second_effects[n].difference,

@@ -1,11 +1,11 @@
 // The card of a head: all that is known of it.
 let opener = null;
 
+// A rank; of heads that tie the first and last one that they could have.
 function rankOf(measure, place) {
-  const mine = worth(measure, place);
-  let above = 0, all = 0;
-  measure.values.forEach((value, other) => { if (value !== null) { all += 1; if (worth(measure, other) > mine) above += 1; } });
-  return `${above + 1} of ${all}`;
+  const mine = worth(measure, place), all = measure.values.flatMap((value, other) => (value === null ? [] : [worth(measure, other)]));
+  const first = all.filter((other) => other > mine).length + 1, last = all.filter((other) => other >= mine).length;
+  return `${first === last ? first : `${first} to ${last}`} of ${all.length}`;
 }
 
 const bounds = (low, high, signed) => (low === null || low === undefined ? "" : `${short(low, signed)} to ${short(high, signed)}`);
@@ -45,15 +45,15 @@ function rolesPart(subject, place) {
     ...(rows.length ? [smallTable([["evidence"], ["value", true], ["95% interval", true], ["baseline", true], ["held"]], rows)] : [])];
 }
 const verdictOf = (one) => (one.holds === null ? `not enough trials (${one.trials} of 30)` : one.holds ? "yes" : "no");
-const percentOf = (share) => (share === null || share === undefined ? "\u2013" : `${Math.round(100 * share)}%`);
+const percentOf = (share) => (share === null || share === undefined ? "\u2013" : wholePercent(share));
 
 function pruningPart(subject, place) {
   const rows = [];
   for (const curve of subject.curves) {
-    if (!curve.known || curve.order === "random") continue;
+    if (!curve.known || curve.control) continue;
     const point = curve.points.find((one) => one.mask[place] === "0");
     const counted = curve.points[curve.points.length - 1].mask[place] === "0" || curve.whole;
-    if (counted) rows.push([curve.label, point ? `gone with ${Math.round(100 * point.share)}% (${point.removed} heads)` : "stays to the end"]);
+    if (counted) rows.push([curve.label, point ? `gone with ${wholePercent(point.share)} (${point.removed} ${point.removed === 1 ? "head" : "heads"})` : "stays to the end"]);
   }
   for (const method of subject.gone) rows.push([method.label, method.heads.includes(subject.heads[place]) ? "removed" : "stays"]);
   return rows.length ? [make("h3", {}, "When it goes"), smallTable([["pruned"], ["this head"]], rows)] : [];

@@ -32,14 +32,22 @@ async function plot(box) {
   const { traces, layout, onclick } = shown.get(box)();
   const ink = themed("ink"), line = themed("line");
   const axis = { gridcolor: line, zerolinecolor: line, linecolor: themed("soft"), ticks: "outside", tickcolor: line, ticklen: 4, automargin: true };
+  const legend = 19 * (legendRows(traces, box.clientWidth) - 1);  // pixels that the legend adds to the height
   await plotly.react(box, traces, {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: box.clientWidth < 480 ? 300 : 360, margin: { l: 52, r: 12, t: 12, b: 44 },
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: (box.clientWidth < 480 ? 300 : 360) + legend, margin: { l: 52, r: 12, t: 12, b: 44 },
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink }, hovermode: "closest",
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
     ...layout, xaxis: { ...axis, ...layout.xaxis }, yaxis: { ...axis, ...layout.yaxis },
   }, { displayModeBar: false, responsive: true, scrollZoom: false });
   if (!box.dataset.ready && onclick) box.on("plotly_click", (event) => shown.get(box)().onclick(event.points[0]));
   box.dataset.ready = "yes";
+}
+
+// Rows of a legend above a chart of this width, whose entries are as wide as the widest.
+function legendRows(traces, width) {
+  const names = traces.filter((trace) => trace.showlegend !== false && trace.name).map((trace) => trace.name.length);
+  const columns = Math.max(1, Math.floor((width - 64) / (45 + 6.2 * Math.max(0, ...names))));
+  return Math.max(1, Math.ceil(names.length / columns));
 }
 
 const redrawCharts = () => { for (const box of shown.keys()) if (box.dataset.ready) plot(box); };

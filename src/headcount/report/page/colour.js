@@ -36,9 +36,17 @@ function extent(values) {
   return least <= most ? [least, most] : [0, 0];
 }
 
+const NO_CHANGE = 1e-12;  // a difference below this is of rounding
+// A percentage without decimals, rounded as in the tables of the page: half to even.
+function wholePercent(share) {
+  const value = 100 * share, down = Math.floor(value);
+  return `${value - down === 0.5 ? down + (down % 2) : Math.round(value)}%`;
+}
+
 // Three significant digits, a true minus, no trailing noise.
 function short(value, signed = false) {
   if (value === null || value === undefined) return "\u2013";
+  if (signed && Math.abs(value) < NO_CHANGE) value = 0;
   const size = Math.abs(value);
   let text = size !== 0 && (size < 0.001 || size >= 1e6) ? value.toExponential(1) : value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
   if (signed && value > 0) text = "+" + text;

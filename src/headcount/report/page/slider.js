@@ -65,15 +65,18 @@ function speedFact(subject, kept) {
 
 function tradeOff(subject, line, point) {
   const alike = subject.curves.filter((curve) => curve.metric === line.metric);
-  const random = alike.filter((curve) => curve.order === "random");
+  const random = alike.filter((curve) => curve.control);
   const traces = [];
   random.forEach((curve, number) => traces.push({ type: "scatter", mode: "lines", name: "random orders", legendgroup: "random", showlegend: number === 0,
     line: { color: "#9A9A9A", width: 1 }, x: curve.points.map((one) => 100 * one.share), y: curve.points.map((one) => one.value), hovertemplate: "random: %{y:.3g}<extra></extra>" }));
-  alike.filter((curve) => curve.order !== "random" && (curve.whole || curve === line || !line.whole)).forEach((curve, number) => {
+  const others = alike.filter((curve) => !curve.control && (curve.whole || curve === line || !line.whole));
+  const groups = [...new Set(others.map((curve) => curve.group))];
+  others.forEach((curve, at) => {
+    const number = groups.indexOf(curve.group), first = others.findIndex((other) => other.group === curve.group) === at;
     const colour = LINE_COLOURS[number % LINE_COLOURS.length], x = curve.points.map((one) => 100 * one.share);
-    if (curve.points[0].low !== null) traces.push({ type: "scatter", mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false, legendgroup: curve.label, fill: "toself", fillcolor: colour + "22",
+    if (curve === line && curve.points[0].low !== null) traces.push({ type: "scatter", mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false, legendgroup: curve.group, fill: "toself", fillcolor: colour + "22",
       x: [...x, ...[...x].reverse()], y: [...curve.points.map((one) => one.low), ...curve.points.map((one) => one.high).reverse()] });
-    traces.push({ type: "scatter", mode: "lines+markers", name: plain(curve.label), legendgroup: curve.label, line: { color: colour, width: curve === line ? 3 : 1.6 }, marker: { size: 7, symbol: SYMBOLS[number % SYMBOLS.length] },
+    traces.push({ type: "scatter", mode: "lines+markers", name: plain(curve.group), legendgroup: curve.group, showlegend: first, line: { color: colour, width: curve === line ? 3 : 1.6 }, marker: { size: 7, symbol: SYMBOLS[number % SYMBOLS.length] },
       x, y: curve.points.map((one) => one.value), hovertemplate: `${plain(curve.label)}: %{y:.3g} with %{x:.0f}% gone<extra></extra>` });
   });
   const at = 100 * point.share;

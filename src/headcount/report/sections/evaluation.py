@@ -17,19 +17,24 @@ def _answer(record: Record[Evaluation]) -> str:
     texts = f"{plural(parts.examples, 'text')} of {data}" if data else plural(parts.examples, "text")
     spread = _spread(quality)
     interval = f"95% {spread}" if spread else "no interval"
-    return f"{quality.metric} of {parts.task} is {quality.value:.4g} ({interval}) on {texts}."
+    return f"{quality.metric} of {parts.task} is {_number(quality.value)} ({interval}) on {texts}."
 
 
 def _spread(quality: Quality) -> str | None:
     """The 95% interval; None if there is none, as for one text."""
-    return None if isnan(quality.low) else f"{quality.low:.4g} to {quality.high:.4g}"
+    return None if isnan(quality.low) else f"{_number(quality.low)} to {_number(quality.high)}"
+
+
+def _number(value: float) -> str:
+    """Four digits, and all before the point: a perplexity may be large."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[Evaluation]) -> Rows:
         quality = record.parts.quality
         return [
-            [name, f"{value:.4g}", _spread(quality) if name == quality.metric else None]
+            [name, _number(value), _spread(quality) if name == quality.metric else None]
             for name, value in record.parts.measures.items()
         ]
 

@@ -13,7 +13,7 @@ from headcount.record.results.prune import TUNED, CompensationFit, Pruning, Site
 from headcount.report.encoder_curve import encoder_curve
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.inspection import cost_table
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, listed
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, listed, was
 
 
 def _ends(parts: Pruning) -> tuple[Quality, Quality] | None:
@@ -27,8 +27,9 @@ def _answer(record: Record[Pruning]) -> str:
     before, after = parts.cost.before.parameters, parts.cost.after.parameters
     verified = " (verified)" if parts.verified else ""
     way = "name" if parts.method == "given" else parts.method
+    removed = len(parts.removed_heads)
     answer = (
-        f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed by {way}{verified}, and "
+        f"{removed} of {parts.num_heads} heads {was(removed)} removed by {way}{verified}, and "
         f"{1 - after / before:.0%} of all parameters with them"
     )
     stages = parts.stages
@@ -85,7 +86,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
     columns = headings("method", "heads left", "heads gone", *(["metric"] if len(metrics) > 1 else []))
     columns += [*(Column(name, 3) for name in stage_names), Column("95% interval of the last stage")]
-    columns += [Column("change", 3), Column("95% interval of the change, paired")]
+    columns += [Column("change", 3, signed=True), Column("95% interval of the change, paired")]
     columns += headings("parameters before", "parameters after")
     note = f"{listed(metrics)} at each stage of pruning." if stage_names else ""
     tables = [table_of("Smaller models", labelled, columns, row, note=note)]

@@ -11,8 +11,10 @@ from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Section
-from headcount.report.table import Column, Table, headings, interval
+from headcount.report.table import Column, Table, headings, interval, plural
 from headcount.statistics import Correlation, spearman, spearman_pairs
+
+_NAMED_HEADS = 3  # most heads that an answer names at each end
 
 
 def _ranking(record: Record[Scoring]) -> list[str]:
@@ -22,9 +24,13 @@ def _ranking(record: Record[Scoring]) -> list[str]:
 
 def _answer(record: Record[Scoring]) -> str:
     order, conservation = _ranking(record), record.parts.conservation
+    named = min(_NAMED_HEADS, len(order) // 2)  # at each end: no head is first and last
+    verb = "come" if named > 1 else "comes"
     answer = (
-        f"By the {record.parts.method} score {', '.join(order[:3])} come first and {', '.join(order[-3:])} last "
-        f"of {len(order)} heads."
+        f"By the {record.parts.method} score {', '.join(order[:named])} {verb} first and {', '.join(order[-named:])} "
+        f"last of {len(order)} heads."
+        if named
+        else f"The {record.parts.method} score ranks {plural(len(order), 'head')}."
     )
     if conservation:
         answer += (
@@ -39,7 +45,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     rankings = [_ranking(record) for _, record in labelled]
     columns = [Column("rank")]
     for label, record in labelled:
-        columns.append(Column(f"{record.parts.method}, {label}" if several else record.parts.method))
+        columns.append(Column(_named(label, record) if several else record.parts.method))
         columns += [] if several else [Column("score", 4)]
     rows: list[list[Any]] = []
     for index in range(max(map(len, rankings))):
@@ -49,10 +55,16 @@ def _tables(labelled: Labelled) -> list[Table]:
     return [*tables, _agreement(labelled)] if several else tables
 
 
+def _named(label: str, record: Record[Scoring]) -> str:
+    """The label of one of several scores with its method, which the label may have already."""
+    method = record.parts.method
+    return label if method in label.split(", ") else f"{method}, {label}"
+
+
 def _agreement(labelled: Labelled) -> Table:
     rows: list[list[Any]] = []
     correlations = _correlations([record.parts.scores for _, record in labelled])
-    names = [f"{record.parts.method} ({label})" for label, record in labelled]
+    names = [_named(label, record) for label, record in labelled]
     for first, second in combinations(range(len(labelled)), 2):
         correlation = correlations.get((first, second))
         values = (correlation.r, interval(correlation, 2)) if correlation else (None, None)

@@ -1,0 +1,41 @@
+"""Data: which data a record is about, and names for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.record import Record
+
+
+def measured_data(record: Record) -> str:
+    """The hash of the data that the numbers of a record are of; empty if unknown."""
+    return str(record.signature.arguments.get("measured_on") or record.signature.data)
+
+
+def known_data(record: Record) -> set[str]:
+    """The hashes of all data of a record: those that heads were chosen on, and those that they were measured on."""
+    return {record.signature.data, measured_data(record)} - {""}
+
+
+def data_path(record: Record) -> str:
+    """Where the data of a record are; empty if it does not say."""
+    return str(record.signature.arguments.get("data") or "").rstrip("/")
+
+
+def data_names(records: Sequence[Record]) -> dict[str, str]:
+    """A name of each data set by its hash: the end of its path where a record has it, else the start of the hash."""
+    paths: dict[str, str] = {}
+    for record in records:
+        if record.signature.data and data_path(record):
+            paths.setdefault(record.signature.data, data_path(record).split("/")[-1])
+    hashes = dict.fromkeys(data for record in records for data in sorted(known_data(record)))
+    names = [paths.get(data, "data") for data in hashes]
+    return {
+        data: f"{name} {data[:6]}" if data not in paths or names.count(name) > 1 else name
+        for data, name in zip(hashes, names, strict=True)
+    }
+
+
+def data_name(record: Record, records: Sequence[Record]) -> str:
+    """The name of the data of a record among others; empty if it does not say what they are."""
+    return data_names([record, *records]).get(measured_data(record)) or data_path(record).split("/")[-1]

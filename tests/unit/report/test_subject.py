@@ -1,0 +1,57 @@
+"""Subjects: records of one model and the same data belong together, whatever the order in which they are given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+import subjects as made
+from headcount.record import Record
+from headcount.report.data import data_names
+from headcount.report.subject import subjects
+
+SITES = made.ONE_LAYER
+
+
+def on(data: str, record: Record, /, **arguments: str) -> Record:
+    return replace(record, signature=replace(record.signature, data=data, arguments=arguments))
+
+
+def data_by_study(given: list[Record]) -> set[frozenset[tuple[str, str]]]:
+    return {
+        frozenset((record.study, record.signature.data) for record in subject.records) for subject in subjects(given)
+    }
+
+
+@pytest.mark.parametrize("order", permutations(range(3)))
+def test_a_record_joins_the_subject_of_its_data(order: tuple[int, ...]) -> None:
+    here, there = on("here", made.ablation(SITES)), on("there", made.ablation(SITES))
+    curves = on("chosen", made.curves(SITES), measured_on="there")
+    given = [(here, there, curves)[place] for place in order]
+    assert data_by_study(given) == {
+        frozenset({("ablate", "here")}),
+        frozenset({("ablate", "there"), ("curves", "chosen")}),
+    }
+
+
+def test_qualities_on_other_data_are_another_subject() -> None:
+    given = [on("here", made.ablation(SITES)), on("chosen", made.curves(SITES), measured_on="there")]
+    assert [subject.label for subject in subjects(given)] == ["model-a (data here)", "model-a (data there)"]
+    assert len(subjects([given[0], on("", made.curves(SITES))])) == 1, "unknown data may be the same"
+    assert len(subjects([given[0], on("train", made.score(SITES))])) == 1, "an estimate needs no data of its own"
+
+
+def test_subjects_are_labelled_with_the_path_of_their_data_where_a_record_has_it() -> None:
+    here, there = on("here", made.ablation(SITES)), on("there", made.ablation(SITES))
+    evaluated = on("there", made.evaluation(), data="/texts/film test")
+    assert [subject.label for subject in subjects([here, there, evaluated])] == [
+        "model-a (data here)",
+        "model-a (film test)",
+    ]
+
+
+def test_data_of_one_path_are_told_apart() -> None:
+    some = [on(data, made.evaluation(), data=path) for data, path in (("a1", "x/film"), ("b2", "y/film"), ("c3", "z"))]
+    assert data_names(some) == {"a1": "film a1", "b2": "film b2", "c3": "z"}
