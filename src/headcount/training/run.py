@@ -22,11 +22,8 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
-<<<<<<< HEAD
 from headcount.checkpoints.chosen_on import write_chosen_on
-=======
 from headcount.checkpoints.replaced import move_in
->>>>>>> fix16c
 from headcount.checkpoints.save import save
 from headcount.errors import UsageError
 from headcount.record import Record
