@@ -13,6 +13,7 @@ from torch import nn
 
 from headcount.heads import HeadGrid
 from headcount.probes.gates import Gates, Group, attached, exact_mask
+from headcount.probes.runs import check_running
 from headcount.pruning.adaptation import learn, only_trained, trainable
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.tuner import Tuner
@@ -57,6 +58,7 @@ class GateLearning:
         partner = self.begin(live)
         gates = partner.gates
         _check_removable(live, gates)
+        check_running(live, task.batches(), task.nll, {head.kind for head in gates.heads})
         recipe = tuner.recipe(live, task, tuning, self.steps, falls=not pipeline.tunes, seed=pipeline.seed)
         kinds = tuner.trained_kinds(pipeline.kinds)
         with execution.stage_folder("gates") as folder:

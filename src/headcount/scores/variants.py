@@ -22,11 +22,13 @@ from headcount.hooks import Hooks
 from headcount.journal import Shelf
 from headcount.probes.masks import masked, multiply
 from headcount.probes.replay import Memory, remembered, replayed, replayed_most
+from headcount.probes.runs import warn_of_idle
 from headcount.progress import Finer, Progress, silent
+from headcount.scores.one_pass import by_site, with_runs
 from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.tasks.batch import Batch, by_example, named_tensors, repeated, rows_of
 from headcount.tasks.task import Task
 
@@ -54,7 +56,7 @@ class Outcome:
     """Statistics of each example for the unmasked model and each variant, in the order of the task's batches."""
 
     base: np.ndarray  # [N, C]
-    variants: np.ndarray  # [V, N, C]
+    variants: np.ndarray  # [V, N, C]; NaN if the site of the variant did not run
 
 
 def one_out(model: nn.Module) -> list[Variant]:
@@ -92,16 +94,32 @@ def measure(
     items, measure_piece = pieces_of(model, task, variants, fast=fast, done=finer.part)
     with evaluating(model):
         pieces = collected(items, measure_piece, finished=finished, progress=finer.step)
-    return Outcome(
-        np.concatenate([piece["base"] for piece in pieces]),
-        np.concatenate([piece["variants"] for piece in pieces], axis=1),
-    )
+    variants_VNC = np.concatenate([piece["variants"] for piece in pieces], axis=1)
+    runs_H = np.sum([piece["runs"] for piece in pieces], axis=0)
+    variants_VNC[idle(model, variants, by_site(model, runs_H))] = np.nan
+    return Outcome(np.concatenate([piece["base"] for piece in pieces]), variants_VNC)
+
+
+def idle(model: nn.Module, variants: Sequence[Variant], runs: Mapping[SiteKey, float]) -> np.ndarray:
+    """[V]: whether the site of a variant did not run on the data. Warns of such sites. runs: of each site."""
+    warn_of_idle(model, runs)
+    return np.array([not runs.get(variant.site) for variant in variants])
 
 
 def pieces_of(
     model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True, done: Done = lambda _: None
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
-    """The batches of a task, and a function from a batch to the statistics of base [B, C] and variants [V, B, C]."""
+    """The batches of a task, and a function from a batch to the statistics of base [B, C] and variants [V, B, C].
+
+    It also gives "runs" [H]: how often the site of each head of the model ran.
+    """
+    items, piece = _items(model, task, variants, fast, done)
+    return items, with_runs(model, piece)
+
+
+def _items(
+    model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool, done: Done
+) -> tuple[list[Any], Callable[[Any], Piece]]:
     if task.drafts(model):
         return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast, done)
     if task.in_one_run:

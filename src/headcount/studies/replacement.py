@@ -15,11 +15,12 @@ from headcount.errors import UsageError
 from headcount.heads import sites_of
 from headcount.probes.masks import Means, Replace, masked
 from headcount.probes.means import mean_outputs
+from headcount.probes.runs import site_runs
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
 from headcount.record.results.replacement import Replacements
 from headcount.scores.ablation import effects
-from headcount.scores.variants import Outcome
+from headcount.scores.variants import Outcome, idle, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -87,7 +88,7 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
     ways: dict[str, Replace] = {"zero": "zero", "mean": means, "resample": "resample"}
     base: list[np.ndarray] = []
     rows: dict[str, list[np.ndarray]] = {replacement: [] for replacement in REPLACEMENTS}
-    with evaluating(model):
+    with evaluating(model), site_runs(model) as runs:
         for count, batch in enumerate(batches, start=1):
             base.append(task.measure(model, batch))
             for replacement in REPLACEMENTS:
@@ -99,6 +100,8 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
             progress("replacing heads", count, len(batches))
     if not base:
         raise UsageError("The task has no batches: there is nothing to measure on.")
-    return {
-        replacement: Outcome(np.concatenate(base), np.concatenate(parts, axis=1)) for replacement, parts in rows.items()
-    }
+    by_replacement = {replacement: np.concatenate(parts, axis=1) for replacement, parts in rows.items()}
+    idle_H = idle(model, one_out(model), runs)
+    for variants_HNC in by_replacement.values():
+        variants_HNC[idle_H] = np.nan
+    return {name: Outcome(np.concatenate(base), variants_HNC) for name, variants_HNC in by_replacement.items()}

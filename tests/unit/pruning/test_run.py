@@ -404,3 +404,16 @@ def test_a_full_disk_at_the_first_state_of_fine_tuning_leaves_the_search(
     monkeypatch.setattr("headcount.pruning.search.Search.steps", None)  # nothing is searched again
     record = prune_in_folder(pipeline, zoo.build("bert").eval(), data, tmp_path / "out", Saving("bert"))
     assert len(record.parts.heads) == 11
+
+
+@pytest.mark.filterwarnings("ignore:.*did not run on the data")
+@pytest.mark.parametrize("choose", ["gradient", "ablation", "fisher", "greedy", "l0", "subset"])
+def test_heads_that_do_not_run_are_not_chosen_among(choose: str) -> None:
+    """Nothing is known about them, and they would be the first to go."""
+    bart = zoo.idle_cross()
+    data = hc.task("language-modelling", texts=sentences(12), tokenizer=word_tokenizer())
+    options: dict[str, Any] = {"steps": 2, "tune": TUNING} if choose in ("l0", "subset") else {}
+    with pytest.raises(UsageError, match=r"cross\.0.* did not run on the data.* kinds=\('decoder',\)"):
+        hc.prune(bart, data, keep="50%", choose=choose, **options)
+    pruned = hc.prune(bart, data, keep="50%", choose=choose, kinds=("decoder",), **options)
+    assert len(pruned.mask.of("decoder").kept) == 4 and len(pruned.mask.of("cross").kept) == 8

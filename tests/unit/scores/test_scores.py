@@ -331,3 +331,25 @@ def test_special_tokens_of_a_model_of_texts_and_images_are_those_of_its_text() -
     known = hc.score("confidence", clip, task, specials=[text.bos_token_id, text.eos_token_id])
     found = hc.score("confidence", clip, task)
     assert found.numbers().tolist() == known.numbers().tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in members.names() if name not in ("magnitude", "random")])
+def test_heads_that_do_not_run_have_no_score(name: str) -> None:
+    """A decoder without an encoder has cross-attention that never runs; 0 would rank its heads as the least useful."""
+    bart, data = zoo.idle_cross(), hc.task("language-modelling", texts=sentences(6), tokenizer=word_tokenizer())
+    with pytest.warns(UserWarning, match=r"cross\.0, cross\.1 of .* did not run .* kinds=\('decoder',\)") as caught:
+        found = hc.score(name, bart, data, **QUICK.get(name, {}))
+    assert len([warning for warning in caught if "did not run" in str(warning.message)]) == 1
+    assert np.isnan(found.of("cross").numbers()).all() and np.isfinite(found.of("decoder").numbers()).all()
+    with pytest.raises(UsageError, match=r"cross\.0\.0.* did not run .* kinds=\('decoder',\)"):
+        hc.select(found, hc.Budget(heads=8))
+    assert len(hc.select(found, hc.Budget(heads=3), kinds=("decoder",)).of("decoder").kept) == 3
+
+
+@pytest.mark.parametrize("granularity", ["token", "batch"])
+def test_gradients_of_heads_that_do_not_run(granularity: str) -> None:
+    data = hc.task("language-modelling", texts=sentences(6), tokenizer=word_tokenizer())
+    with pytest.warns(UserWarning, match="did not run"):
+        found = hc.score("gradient", zoo.idle_cross(), data, granularity=granularity)
+    assert np.isnan(found.of("cross").numbers()).all() and np.isfinite(found.of("decoder").numbers()).all()
+
