@@ -352,4 +352,3 @@ def test_gradients_of_heads_that_do_not_run(granularity: str) -> None:
     with pytest.warns(UserWarning, match="did not run"):
         found = hc.score("gradient", zoo.idle_cross(), data, granularity=granularity)
     assert np.isnan(found.of("cross").numbers()).all() and np.isfinite(found.of("decoder").numbers()).all()
-
