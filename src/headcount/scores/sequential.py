@@ -95,7 +95,7 @@ def _random_rows(count: int, seed: int) -> Iterator[np.ndarray]:
 def _never_ran(parts: list[tuple[np.ndarray, np.ndarray]]) -> Stopped:
     """The result of a variant whose site did not run: NaN."""
     base_NC, nan = np.concatenate([base_BC for base_BC, _ in parts]), float("nan")
-    return Stopped(Outcome(base_NC, np.full_like(base_NC, nan)[None]), Interval(nan, nan, nan), nan, 0)
+    return Stopped(Outcome(base_NC, np.full((1, *base_NC.shape), nan)), Interval(nan, nan, nan), nan, 0)
 
 
 def _stopped(parts: list[tuple[np.ndarray, np.ndarray]], p: float, bound: float) -> Stopped:
