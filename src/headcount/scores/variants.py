@@ -27,7 +27,7 @@ from headcount.progress import Finer, Progress, silent
 from headcount.scores.one_pass import by_site, with_runs
 from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
+from headcount.sites.running import Draws, evaluating
 from headcount.sites.site import Site, SiteKey
 from headcount.tasks.batch import Batch, by_example, named_tensors, repeated, rows_of
 from headcount.tasks.task import Task
@@ -96,8 +96,9 @@ def measure(
         pieces = collected(items, measure_piece, finished=finished, progress=finer.step)
     variants_VNC = np.concatenate([piece["variants"] for piece in pieces], axis=1)
     runs_H = np.sum([piece["runs"] for piece in pieces], axis=0)
-    variants_VNC[idle(model, variants, by_site(model, runs_H))] = np.nan
-    return Outcome(np.concatenate([piece["base"] for piece in pieces]), variants_VNC)
+    idle_V = idle(model, variants, by_site(model, runs_H))
+    base_NC = np.concatenate([piece["base"] for piece in pieces])
+    return Outcome(base_NC, np.where(idle_V[:, None, None], np.nan, variants_VNC))
 
 
 def idle(model: nn.Module, variants: Sequence[Variant], runs: Mapping[SiteKey, float]) -> np.ndarray:
@@ -140,16 +141,19 @@ def _whole(model: nn.Module, task: Task, variants: Sequence[Variant], done: Done
 
 def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool, done: Done) -> Piece:
     """For tasks that measure a batch in one run of the model."""
+    draws = Draws(model)
     with remembered(model, rows_of(batch)) as memory:
         base = task.measure(model, batch)
     rows = memory.rows
-    fast = fast and memory.heights <= {rows}  # not for multiple choice, nor for a loss that runs other rows too
+    # not for multiple choice, a loss that runs other rows too, or a model that samples, by the rows of its batch
+    fast = fast and memory.heights <= {rows} and not draws.taken
     tokens = _tokens(batch) if fast and task.separate(model) else _TOKENS  # else one variant at a time
     if fast and not task.predicts:  # a loss that may read more than the logits
         fast = _can_skip(model, task, batch, memory, base, min(2, _together(tokens)))
     measured = np.empty((len(variants), *base.shape))
     if not fast:
         for index, variant in enumerate(variants):
+            draws.again()
             with masked(model, locate(model).mask(off=variant.off)):
                 measured[index] = task.measure(model, batch)
             done(index + 1)

@@ -23,7 +23,7 @@ from headcount.scores.ablation import effects
 from headcount.scores.variants import Outcome, idle, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
+from headcount.sites.running import Draws, evaluating
 from headcount.statistics import spearman
 from headcount.tasks.batch import Batch, rows_of
 from headcount.tasks.task import Task
@@ -90,10 +90,15 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
     rows: dict[str, list[np.ndarray]] = {replacement: [] for replacement in REPLACEMENTS}
     with evaluating(model), site_runs(model) as runs:
         for count, batch in enumerate(batches, start=1):
+            draws = Draws(model)
             base.append(task.measure(model, batch))
             for replacement in REPLACEMENTS:
                 variants = []
                 for head in sites.heads:
+                    if head.site not in means:  # it did not run, nor on the data of the means
+                        variants.append(np.full(base[-1].shape, np.nan))
+                        continue
+                    draws.again()
                     with masked(model, sites.mask(off=head), replace=ways[replacement]):
                         variants.append(task.measure(model, batch))
                 rows[replacement].append(np.stack(variants))
@@ -102,6 +107,7 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
         raise UsageError("The task has no batches: there is nothing to measure on.")
     by_replacement = {replacement: np.concatenate(parts, axis=1) for replacement, parts in rows.items()}
     idle_H = idle(model, one_out(model), runs)
-    for variants_HNC in by_replacement.values():
-        variants_HNC[idle_H] = np.nan
-    return {name: Outcome(np.concatenate(base), variants_HNC) for name, variants_HNC in by_replacement.items()}
+    return {
+        replacement: Outcome(np.concatenate(base), np.where(idle_H[:, None, None], np.nan, variants_HNC))
+        for replacement, variants_HNC in by_replacement.items()
+    }
