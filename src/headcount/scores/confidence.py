@@ -53,7 +53,8 @@ def confidence(
 ) -> Confidence:
     """Mean over query tokens of the largest attention weight.
 
-    specials: token ids to leave out. By default those of the task's tokenizer, or of the model's config.
+    specials: token ids to leave out. By default those of the task's tokenizer. A task without one has those that the
+        config of the model names; there is a warning if it names none, as BERT's.
     """
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
