@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.hooks import Hooks
+from headcount.probes.padding import attends
 from headcount.sites.locate import locate
 from headcount.sites.site import Site, SiteKey
 
@@ -36,8 +37,7 @@ def site_masks(model: nn.Module) -> Iterator[dict[SiteKey, Tensor]]:
 
 def allowed_keys(site: Site, mask: Tensor) -> Tensor:
     """[B, Q, K], on the CPU: whether a mask lets a query attend to a key. B and Q may be 1."""
-    added = mask.is_floating_point()  # to the scores, with a large negative number where there is to be no attention
-    allowed_BHQK = mask > torch.finfo(mask.dtype).min / 2 if added else mask != 0
+    allowed_BHQK = attends(mask)
     own = getattr(site.module, "bias", None)  # of GPT-Neo, whose local layers have a window of their own
     if isinstance(own, Tensor) and own.dtype == torch.bool and own.dim() == 4:
         queries, keys = mask.shape[-2:]
