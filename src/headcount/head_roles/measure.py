@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError, UnknownName, UsageError, check_type
-from headcount.head_roles.encoding import Batch, Encoder, batches, windows
+from headcount.head_roles.encoding import Batch, Encoder, batches, id_count, windows
 from headcount.head_roles.evidence import HalvedEvidence, decided, held
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import FURTHEST, Role, Trials
@@ -212,8 +212,7 @@ class Measurement:
         self._model, self._reading = model, reading
         self._original: Any = configured_module(model)
         self._config = getattr(self._original, "config", None)
-        size = max(len(tokenizer), getattr(self._config, "vocab_size", None) or 0)  # some tokens are not in the length
-        self._frequencies = frequencies.table(size) if frequencies else None
+        self._frequencies = frequencies.table(id_count(model, tokenizer)) if frequencies else None
         self._both = is_encoder_decoder(model)
         self._sites = locate(model)
         self._specials = special_ids(model, tokenizer)
