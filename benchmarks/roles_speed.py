@@ -24,6 +24,7 @@ from headcount.head_roles.encoding import Batch, Encoder, batches, windows
 from headcount.head_roles.measure import Measurement
 from headcount.head_roles.reading import RELATIONS, Reading
 from headcount.head_roles.role import roles as members
+from headcount.probes.site_masks import site_masks
 from headcount.probes.taps import tapped
 from headcount.sites.running import eager_attention, evaluating
 from headcount.statistics import Interval, Resampling
@@ -88,7 +89,7 @@ def _roles(model: Any, marks: Any, trees: list[Tree], made: list[Batch]) -> Call
 
     def run() -> None:
         work = Measurement(model, marks, chosen, Reading(), frequencies, Resampling())
-        with evaluating(model), tapped(model, "attention", sink=work.see):
+        with evaluating(model), site_masks(model) as work.masks, tapped(model, "attention", sink=work.see):
             for batch in made:
                 work.run(Batch(batch.rows))  # nothing remembered from before
         work.evidence()

@@ -158,3 +158,10 @@ def build(architecture: str, backend: str = "sdpa", *, seed: int = 0, dtype: tor
         model.set_attn_implementation(backend)
     model.config.architectures = [type(model).__name__]
     return model.eval().to(dtype)
+
+
+def idle_cross() -> nn.Module:
+    """A decoder of two layers without an encoder: its cross-attention never runs."""
+    torch.manual_seed(0)
+    settings = {**_BART, "decoder_layers": 2, "encoder_layers": 2, "forced_eos_token_id": None}
+    return tf.BartForCausalLM(tf.BartConfig(**settings)).eval()  # type: ignore[arg-type]

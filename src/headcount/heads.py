@@ -205,14 +205,14 @@ class HeadGrid(Mapping[Head, Any]):
 
     @classmethod
     def from_json(cls, text: str) -> HeadGrid:
-        """Read a grid that `to_json` wrote."""
+        """Read a grid that `to_json` wrote: the values. Scores also have a signature, which a record stores."""
         try:
             data = json.loads(text, object_pairs_hook=_unique)
             json.dumps(data, allow_nan=False, ensure_ascii=False).encode()  # no NaN, no 1e999, no half of a character
             dtype, values = data["dtype"], data["values"].items()
             if not _TYPES.fullmatch(dtype):
                 raise UsageError(f"dtype is {dtype!r:.40}")
-            grid = cls([(Head.parse(name), _unplain(value, dtype)) for name, value in values], dtype)
+            grid = HeadGrid([(Head.parse(name), _unplain(value, dtype)) for name, value in values], dtype)
             if grid._values.dtype.name != dtype:
                 raise UsageError(f"a value is not of its dtype, {dtype}")
             if not dtype.startswith(("float", "object")) and [*grid._values] != [*data["values"].values()]:

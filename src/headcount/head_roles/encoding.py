@@ -13,13 +13,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.alignment import Span, pieces, pieces_of_words, units
 from headcount.corpora.target_language import target_ids
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
+from headcount.hooks import config_of
 
 WINDOW = 512  # sentences sorted by length together: little padding, and memory does not grow with the corpus
 
@@ -205,3 +206,8 @@ def _padded(rows: Sequence[Sequence[int]], padding: int) -> Tensor:
     for number, row in enumerate(rows):
         table[number, : len(row)] = row
     return torch.from_numpy(table)
+
+
+def id_count(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Number of token ids that a text may have: some are not in the length of the tokenizer, as where ids have gaps."""
+    return max(len(tokenizer), getattr(config_of(model), "vocab_size", None) or 0)

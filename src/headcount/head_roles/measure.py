@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError, UnknownName, UsageError, check_type
-from headcount.head_roles.encoding import Batch, Encoder, batches, windows
+from headcount.head_roles.encoding import Batch, Encoder, batches, id_count, windows
 from headcount.head_roles.evidence import HalvedEvidence, decided, held
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import FURTHEST, Role, Trials
@@ -31,6 +31,7 @@ from headcount.head_roles.tallies import Column, Tally
 from headcount.heads import Head, HeadGrid
 from headcount.hooks import configured_module, is_encoder_decoder
 from headcount.probes.positions import Positions, special_ids
+from headcount.probes.site_masks import allowed_keys, site_masks
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -40,7 +41,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.statistics import Interval, Resampling
 from headcount.tasks.soundness import check_finite, check_ids
 
@@ -137,7 +138,7 @@ def roles(
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
     work = Measurement(model, tokenizer, measured_roles, read, counted, Resampling(resamples, seed=seed))
     total = len(corpus) if isinstance(corpus, Sized) else 0
-    with evaluating(model), tapped(model, "attention", sink=work.see):
+    with evaluating(model), site_masks(model) as work.masks, tapped(model, "attention", sink=work.see):
         for count, sentences in windows(encoder, corpus, targets):
             for batch in batches(sentences, tokens):
                 work.run(batch)
@@ -187,7 +188,7 @@ def _check_relations(encoder: Encoder, reading: Reading) -> None:
 
 @dataclass
 class _Shown:
-    """Queries, keys and trials of one kind of attention in the current batch."""
+    """Queries, keys and trials of one kind of attention in the current batch, of layers with the same window."""
 
     view: View
     trials: dict[str, Trials | None]  # by role
@@ -211,8 +212,7 @@ class Measurement:
         self._model, self._reading = model, reading
         self._original: Any = configured_module(model)
         self._config = getattr(self._original, "config", None)
-        size = max(len(tokenizer), getattr(self._config, "vocab_size", None) or 0)  # some tokens are not in the length
-        self._frequencies = frequencies.table(size) if frequencies else None
+        self._frequencies = frequencies.table(id_count(model, tokenizer)) if frequencies else None
         self._both = is_encoder_decoder(model)
         self._sites = locate(model)
         self._specials = special_ids(model, tokenizer)
@@ -221,14 +221,16 @@ class Measurement:
         self._columns = {kind: _columns(members, reading) for kind, members in self._roles.items()}
         self._resampling = resampling
         self._tallies: dict[tuple[str, int], Tally] = {}
-        self._shown: dict[str, _Shown] = {}
-        self._runs: dict[Site, list[Tensor]] = {}  # hits [B, H, L] of each run in the current batch
+        self.masks: Mapping[SiteKey, Tensor] = {}  # of each site in the current run
+        self._shown: dict[str, list[_Shown]] = {}  # by kind; the first without a window
+        self._by_mask: dict[tuple[str, int], tuple[Tensor | None, _Shown]] = {}  # by kind and id of the mask
+        self._runs: dict[Site, list[tuple[_Shown, Tensor]]] = {}  # hits [B, H, L] of each run in the current batch
         self._counts_RB = np.zeros(0)
         self.sentences = 0
 
     def run(self, batch: Batch) -> None:
         self.sentences += len(batch.rows)
-        self._shown, self._runs = {}, {}
+        self._shown, self._by_mask, self._runs = {}, {}, {}
         self._batch = batch
         self._counts_RB = self._resampling.counts(batch.numbers)
         device = input_device(self._model)
@@ -241,15 +243,15 @@ class Measurement:
         for site, runs in self._runs.items():
             self._add(site, runs)
 
-    def _add(self, site: Site, runs: list[Tensor]) -> None:
+    def _add(self, site: Site, runs: list[tuple[_Shown, Tensor]]) -> None:
         """Add the hits of a site, the mean over its runs: a trial is one of the text, however often the site runs.
 
         ALBERT's only site runs in every layer. Its runs on a sentence depend on each other: they are no sentences.
         """
-        shown, columns = self._shown[site.kind], self._columns[_group(site.kind)]
+        shown, columns = runs[0][0], self._columns[_group(site.kind)]
         if site.key not in self._tallies:
             self._tallies[site.key] = Tally(columns, site.num_heads, self._resampling.resamples)
-        hits_BHL = torch.stack(runs).mean(0).numpy()
+        hits_BHL = torch.stack([run_BHL for _, run_BHL in runs]).mean(0).numpy()
         self._tallies[site.key].add(
             hits_BHL, shown.trials_BL, shown.chance_BL, shown.offsets, self._counts_RB, self._batch.numbers
         )
@@ -268,9 +270,7 @@ class Measurement:
         if site.kind not in _KINDS:
             return
         kind = _group(site.kind)
-        if site.kind not in self._shown:
-            self._shown[site.kind] = self._show(site.kind)
-        views = self._shown[site.kind]
+        views = self._shown_to(site)
         sight = Sight(views.view, attention_BHQK)
         hits_BHL = torch.zeros(*attention_BHQK.shape[:2], len(self._columns[kind]) + 2)
         start = 0
@@ -283,11 +283,31 @@ class Measurement:
         hits_BHL[..., start] = (sight.confidence_BHQ * asked_BQ[:, None]).sum(-1)
         hits_BHL[..., start + 1] = (sight.special_BHQS.sum(-1) * asked_BQ[:, None]).sum(-1)
         check_finite(self._original, hits_BHL, f"attention weights at {site.name}")
-        self._runs.setdefault(site, []).append(hits_BHL)
+        self._runs.setdefault(site, []).append((views, hits_BHL))
 
-    def _show(self, kind: str) -> _Shown:
-        """Compute trials and chance of a kind once for all its sites."""
-        view = self._view(kind)
+    def _shown_to(self, site: Site) -> _Shown:
+        mask = self.masks.get(site.key)
+        key = site.kind, id(mask)
+        if key not in self._by_mask:
+            self._by_mask[key] = mask, self._within(site, mask)  # the mask is held, so that its id stays its own
+        return self._by_mask[key][1]
+
+    def _within(self, site: Site, mask: Tensor | None) -> _Shown:
+        """Trials among the keys that a mask allows; those of another site of the kind if it sees the same."""
+        if site.kind not in self._shown:
+            self._shown[site.kind] = [self._show(site.kind, self._view(site.kind))]
+        whole = self._shown[site.kind][0]
+        if mask is None or mask.shape[-1] != whole.view.keys.ids_BT.shape[1]:
+            return whole
+        view = replace(whole.view, allowed_BQK=allowed_keys(site, mask))
+        shown = next((shown for shown in self._shown[site.kind] if shown.view.equals(view)), None)
+        if shown is None:
+            shown = self._show(site.kind, view)
+            self._shown[site.kind].append(shown)
+        return shown
+
+    def _show(self, kind: str, view: View) -> _Shown:
+        """Compute trials and chance once for all sites with this view."""
         group = _group(kind)
         width = len(self._columns[group]) + 2
         trials_BL, chance_BL = torch.zeros(len(self._batch.rows), width), torch.zeros(len(self._batch.rows), width)
@@ -348,7 +368,7 @@ class Measurement:
                 evidence[head] = tuple(by_site[site.key][index])
                 confidence[head] = Interval(*(float(part[index, -2]) for part in values))
                 left_out[head] = float(values[0][index, -1])
-            relative = relative or _relative(tally)
+            relative = max(relative, _relative(tally), key=_instances)  # a window leaves some out
         grid = Roles(list(evidence.items()), "object")
         grid.confidence, grid.left_out = HeadGrid(list(confidence.items()), "object"), HeadGrid(list(left_out.items()))
         grid.signature, grid.skipped, grid.relations = signature, encoder.skipped, encoder.relation_counts
@@ -381,6 +401,10 @@ def _asked(view: View) -> Tensor:
 def _without_words(batch: Batch) -> Batch:
     """The same sentences without trees and punctuation, which belong to the source."""
     return Batch([replace(row, words=[], arcs=[], punctuation=[False] * len(row.target)) for row in batch.rows])
+
+
+def _instances(relative: Mapping[str, Mapping[int, int]]) -> int:
+    return sum(sum(counts.values()) for counts in relative.values())
 
 
 def _relative(tally: Tally) -> dict[str, dict[int, int]]:

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerBase
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError, check_name, check_type
-from headcount.head_roles.encoding import Batch, Encoder, Sentence
+from headcount.head_roles.encoding import Batch, Encoder, Sentence, id_count
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
 from headcount.head_roles.sight import View
@@ -50,7 +50,8 @@ def played(
         model: The model.
         parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest". A
             name may stand for several heads: "encoder.0.*".
-        tokenizer: Tokenizer of the model, for syntactic and rare roles.
+        tokenizer: Tokenizer of the model: its special tokens are neither queries nor targets. Without it, those that
+            the config of the model names; some, such as BERT's, name none. Needed with trees and frequencies.
         trees: Trees of the sentences that will be run, for syntactic roles. Plain texts have no syntactic targets.
         frequencies: Token frequencies, for the rare role.
         elsewhere: What a head does for queries without a target: "own" keeps its attention, "zero" gives no output.
@@ -98,7 +99,7 @@ class _Stage:
         self._model: Any = configured_module(model)
         self._both = is_encoder_decoder(model)
         self._specials = special_ids(model, tokenizer)
-        self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None
+        self._frequencies = frequencies.table(id_count(model, tokenizer)) if frequencies else None
         common = reading.common if reading.common is not None or frequencies is None else frequencies.common
         self._reading = replace(reading, common=common)
         self._sentences = None if trees is None else _by_ids(trees, tokenizer, reading)

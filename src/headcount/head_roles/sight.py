@@ -29,17 +29,18 @@ class View:
     keys: Positions
     reading: Reading
     frequencies: np.ndarray | None  # count and rank of the keys' tokens, if known
+    allowed_BQK: Tensor | None = None  # bool: keys within the window of the layer, if it has one; B may be 1
 
     @cached_property
     def seen_BQK(self) -> Tensor:
-        """Keys that a query can attend to: tokens, but no later ones if attention is causal."""
+        """Keys that a query can attend to: tokens, but no later ones if attention is causal, and within its window."""
         shape = (*self.queries.ids_BT.shape, self.keys.ids_BT.shape[1])
         seen_BQK = self.keys.tokens_BT[:, None].expand(shape)
         if self.causal:
             seen_BQK = seen_BQK & torch.ones(shape[1:], dtype=torch.bool).tril()
         if self.kind == "self" and not self.reading.diagonal:
             seen_BQK = seen_BQK & ~torch.eye(shape[1], dtype=torch.bool)
-        return seen_BQK
+        return seen_BQK if self.allowed_BQK is None else seen_BQK & self.allowed_BQK
 
     @cached_property
     def choices_BQ(self) -> Tensor:
@@ -61,11 +62,22 @@ class View:
 
     @cached_property
     def seen_specials_BQS(self) -> Tensor:
-        """Special tokens that a query can attend to: no later ones if attention is causal."""
+        """Special tokens that a query can attend to: no later ones if attention is causal, and within its window."""
         places_BS, there_BS = self.specials
         queries = self.queries.ids_BT.shape[1]
         seen_BQS = there_BS[:, None].expand(-1, queries, -1)
-        return seen_BQS & (places_BS[:, None] <= torch.arange(queries)[:, None]) if self.causal else seen_BQS
+        if self.causal:
+            seen_BQS = seen_BQS & (places_BS[:, None] <= torch.arange(queries)[:, None])
+        if self.allowed_BQK is None:
+            return seen_BQS
+        allowed_BQK = self.allowed_BQK.expand(len(places_BS), queries, -1)
+        return seen_BQS & allowed_BQK.gather(-1, places_BS[:, None].expand_as(seen_BQS))
+
+    def equals(self, other: View) -> bool:
+        """Whether each token can attend to the same keys in another view of the same batch."""
+        token_BQ1 = self.queries.tokens_BT[..., None]
+        different = (self.seen_BQK ^ other.seen_BQK, self.seen_specials_BQS ^ other.seen_specials_BQS)
+        return not any(bool((part & token_BQ1).any()) for part in different)
 
 
 class Sight:

@@ -101,10 +101,19 @@ def _instances(view: View) -> Instances:
                 query, key = (head, dependent) if direction == "head->dependent" else (dependent, head)
                 if not view.causal or key <= query:
                     rows.append((row, query, key, number[relation, direction]))
-    row_N, query_N, key_N, label_N = torch.from_numpy(np.array(rows, dtype=np.int64).reshape(-1, 4)).unbind(-1)
+    found_N4 = torch.from_numpy(np.array(rows, dtype=np.int64).reshape(-1, 4))
+    if view.allowed_BQK is not None:
+        found_N4 = found_N4[_within(view)[found_N4[:, 0], found_N4[:, 1], found_N4[:, 2]]]
+    row_N, query_N, key_N, label_N = found_N4.unbind(-1)
     units = view.batch.words_BUT.shape[1]
     asking_M, asks_N = torch.unique(row_N * units + query_N, return_inverse=True)
     return Instances(row_N, key_N, label_N, asks_N, asking_M // units, asking_M % units)
+
+
+def _within(view: View) -> Tensor:
+    """[B, U, U]: whether a token of one word can attend to a token of another."""
+    words_BUT = view.batch.words_BUT.float()
+    return words_BUT @ view.seen_BQK.float() @ words_BUT.mT > 0
 
 
 ROLE = Syntactic()

@@ -53,7 +53,7 @@ def masked(
     values = site_values(sites, mask)
     means = _means(model, replace, calibration)
     if means:
-        _check_means(sites, means)
+        _check_means([site for site in sites if site.num_heads and values[site.key] is not None], means)
     if repeat < 1:
         raise UsageError(f"repeat (batch rows per mask row) must be at least 1; got {repeat}.")
     with Hooks(model) as hooks:
@@ -139,7 +139,7 @@ def _means(model: nn.Module, replace: Replace, calibration: Iterable[Mapping[str
     return mean_outputs(model, calibration)
 
 
-def _check_means(sites: Sites, means: Means) -> None:
+def _check_means(sites: Iterable[Site], means: Means) -> None:
     for site in sites:
         shape = list(means[site.key].shape) if site.key in means else None
         if shape != [site.num_heads, site.head_dim]:

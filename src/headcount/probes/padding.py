@@ -5,6 +5,7 @@ Shapes: B rows of the model (examples, or their choices), T positions, Q queries
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -140,13 +141,21 @@ def _by_row(mask: Tensor | None, ids: Tensor | None) -> Tensor | None:
         return None
     if mask.dim() == 2 or (mask.dim() == 3 and ids is not None and ids.dim() == 3):
         return (mask != 0).flatten(0, -2)
-    attends_BQK = mask > _NOT_ATTENDED if mask.is_floating_point() else mask != 0
-    return attends_BQK.flatten(1, -2).any(1)
+    return attends(mask).flatten(1, -2).any(1)
+
+
+def attends(mask: Tensor) -> Tensor:
+    """Whether a mask per query and key lets attention be there, elementwise. One of floats is added to the scores."""
+    return mask > _NOT_ATTENDED if mask.is_floating_point() else mask != 0
 
 
 def _frames(model: nn.Module, mask_BT: Tensor, length: int) -> Tensor | None:
     """[B, length] bool: which frames of speech come from samples that are not padding; None for other models."""
     methods: Iterator[Any] = (getattr(part, "_get_feature_vector_attention_mask", None) for part in model.modules())
     method = next(filter(None, methods), None)
-    frames_BT: Tensor | None = None if method is None else method(length, mask_BT.long())
+    if method is None:
+        return None
+    # an adapter shortens the output of the encoder, not its attention
+    before = {"add_adapter": False} if "add_adapter" in inspect.signature(method).parameters else {}
+    frames_BT: Tensor | None = method(length, mask_BT.long(), **before)
     return None if frames_BT is None else frames_BT != 0

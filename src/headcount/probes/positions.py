@@ -5,6 +5,8 @@ Shapes: B rows of the model, T positions (Q queries, K keys).
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from headcount.corpora.special_tokens import special_tokens
-from headcount.hooks import config_of
+from headcount.hooks import config_of, configured_module
 from headcount.probes.padding import (
     CACHED,
     placed,
@@ -56,14 +58,27 @@ class Positions:
 
 
 def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = None) -> set[int]:
-    """Ids of special tokens, from the tokenizer or the config; a model of texts and images names them for its text."""
+    """Ids of special tokens, from the tokenizer or the config; a model of texts and images names them for its text.
+
+    Warns if there is no tokenizer and the config of a text model names none besides padding, as BERT's.
+    """
     if tokenizer is not None:
         return special_tokens(tokenizer)
     config = config_of(model)
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
     ids = [getattr(part, name, None) for part in (config, text_config) for name in _IDS]
     flat = [token for value in ids for token in (value if isinstance(value, list) else [value])]
-    return {int(token) for token in flat if token is not None}
+    found = {int(token) for token in flat if token is not None}
+    paddings = {getattr(part, "pad_token_id", None) for part in (config, text_config)}
+    module = configured_module(model)
+    if found <= paddings and "input_ids" in inspect.signature(module.forward).parameters:
+        warnings.warn(
+            f"The config of {type(module).__name__} names no special tokens besides padding, and there is no "
+            "tokenizer: [CLS], [SEP] and the like count as words. Give tokenizer= or, for confidence, specials=, the "
+            "ids to leave out.",
+            stacklevel=3,
+        )
+    return found
 
 
 def sides(

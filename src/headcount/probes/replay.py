@@ -9,6 +9,7 @@ shortcut is taken only if it gives the same numbers.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class Memory:
     calls: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)  # of layers and attention modules, by path
     contexts: dict[SiteKey, Tensor] = field(default_factory=dict)  # inputs of the output projections
+    runs: Counter[SiteKey] = field(default_factory=Counter)  # of each site
     heights: set[int] = field(default_factory=set)  # numbers of rows of these inputs, over all runs
     starts: dict[SiteKey, str] = field(default_factory=dict)  # sites whose attention can start at their heads' outputs
     events: int = 0
@@ -40,6 +42,10 @@ class Memory:
     def below(self, layer: str) -> list[str]:
         """Layers that had ended when this one began, so that it cannot affect them."""
         return [other for other, end in self.ended.items() if end < self.began[layer] and self.calls[other] == 1]
+
+    def once(self, site: Site) -> bool:
+        """Whether a site and its layer ran once: layers may share an attention module, which then runs in each."""
+        return self.calls.get(layer_of(site)) == 1 and self.runs[site.key] == 1
 
 
 def layer_of(site: Site) -> str:
@@ -95,7 +101,7 @@ def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
 def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> Iterator[None]:
     """Inside the block, runs on the same batch repeated `times` times compute only what the site's heads affect."""
     layer = layer_of(site)
-    if not layer or memory.calls.get(layer) != 1:
+    if not layer or not memory.once(site):
         yield
         return
     below = {other: _repeat(memory.outputs[other], memory.rows, times) for other in memory.below(layer)}
@@ -109,7 +115,7 @@ def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> It
 @contextmanager
 def replayed_most(model: nn.Module, memory: Memory) -> Iterator[None]:
     """Inside the block, runs on the same batch skip every layer that some site's replay skips."""
-    once = [site for site in locate(model) if memory.calls.get(layer_of(site)) == 1]
+    once = [site for site in locate(model) if memory.once(site)]
     last = max((memory.began[layer_of(site)] for site in once), default=0)
     with ExitStack() as replays:
         for site in once:
@@ -167,6 +173,7 @@ def _repeat(value: object, rows: int, times: int) -> Any:
 
 def _see(memory: Memory, key: SiteKey, context: Tensor) -> None:
     memory.contexts[key] = context
+    memory.runs[key] += 1
     memory.heights.add(len(context))
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from headcount.heads import HeadGrid
 from headcount.probes.gates import Gates, Group, attached, exact_mask
+from headcount.probes.runs import check_running
 from headcount.pruning.adaptation import learn, only_trained, trainable
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.tuner import Tuner
@@ -25,10 +27,13 @@ from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 from headcount.surgery.fold_gates import check_foldable, fold_open_gates
 from headcount.surgery.plan import check_removable
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Task
 from headcount.training.log import Log
 from headcount.training.loop import LOG
 from headcount.training.partner import Partner
 
+_ROWS = 8  # of a batch that shows which heads run
 _STEPS, _FROM_RANDOM = 150, 2200  # with tuning, the total is that of the preset tiny
 
 
@@ -57,6 +62,7 @@ class GateLearning:
         partner = self.begin(live)
         gates = partner.gates
         _check_removable(live, gates)
+        check_running(live, _small_batches(task), task.loss_sum, {head.kind for head in gates.heads})
         recipe = tuner.recipe(live, task, tuning, self.steps, falls=not pipeline.tunes, seed=pipeline.seed)
         kinds = tuner.trained_kinds(pipeline.kinds)
         with execution.stage_folder("gates") as folder:
@@ -118,6 +124,10 @@ def _check_removable(model: nn.Module, gates: Gates) -> None:
         if site.key in gated:
             check_removable(model, site)
     check_foldable(model, gates)
+
+
+def _small_batches(task: Task) -> Iterator[Batch]:
+    return (task.batch(rows) for rows in np.array_split(np.arange(len(task.lengths)), -(-len(task.lengths) // _ROWS)))
 
 
 def _step(line: Mapping[str, Any]) -> GateStep:

@@ -8,6 +8,7 @@ Shapes: N examples (or batches), H heads of the model, S sets of heads, P heads 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 from typing import Literal, get_args
@@ -18,12 +19,14 @@ from torch import nn
 from headcount import processes
 from headcount.errors import check_name
 from headcount.heads import HeadGrid
+from headcount.probes.runs import site_runs
 from headcount.scores.gradient import signed_gradients
 from headcount.selection.budget import Budget
 from headcount.selection.select import select
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.sites.site import SiteKey
 from headcount.surgery.price import Price
 from headcount.tasks.task import Task
 
@@ -33,17 +36,24 @@ _SETS = 20_000  # most sets of heads of one site that are all tried; beyond, pai
 
 
 def information(model: nn.Module, task: Task, *, granularity: Granularity = "example") -> np.ndarray:
-    """[H, H]: sum over examples (or batches) of g g', g the gradient of the loss with respect to all masks, at 1."""
+    """[H, H]: sum over examples (or batches) of g g', g the gradient of the loss with respect to all masks, at 1.
+
+    NaN for heads whose site did not run.
+    """
     check_name("granularity", granularity, get_args(Granularity))
     heads = len(locate(model).heads)
     total_HH = np.zeros((heads, heads))
-    with evaluating(model, gradients=True):
+    with evaluating(model, gradients=True), site_runs(model) as runs:
         for batch in processes.mine(task.batches()):
             gradient_NH = signed_gradients(model, task, batch)
             if granularity == "batch":
                 gradient_NH = gradient_NH.sum(0, keepdims=True)
             total_HH += gradient_NH.T @ gradient_NH
-    return sum(processes.gather(total_HH))  # type: ignore[return-value]
+    information_HH: np.ndarray = sum(processes.gather(total_HH))  # type: ignore[assignment]
+    all_runs: Counter[SiteKey] = sum(processes.gather(runs), Counter())
+    idle_H = np.array([not all_runs[head.site] for head in locate(model).heads])
+    information_HH[idle_H] = information_HH[:, idle_H] = np.nan
+    return information_HH
 
 
 def rearranged(block_PP: np.ndarray, gone: Sequence[int], allowed: Allowed = lambda _: True) -> list[int]:

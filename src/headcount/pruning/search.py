@@ -18,6 +18,7 @@ from torch import nn
 from headcount import processes
 from headcount.heads import Head
 from headcount.probes.projections import Projection, projected
+from headcount.probes.runs import check_running
 from headcount.record.results.prune import SearchStep
 from headcount.scores.gradient import signed_gradients
 from headcount.selection.select import counted_layers
@@ -69,6 +70,7 @@ class Search:
         sites = [site for site in locate(model) if site.num_heads and (kinds is None or site.kind in kinds)]
         for site in sites:
             check_removable(model, site)
+        check_running(model, task.batches(), task.nll, kinds)
         self._sites = {site.key: site for site in sites}
         self.mask = locate(model).mask()
         groups = [group for group in locate(model).groups if group[0].site in self._sites]

@@ -11,30 +11,39 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.heads import Head, HeadGrid
+from headcount.heads import HeadGrid
 from headcount.metrics import ACCURACY, Metric
 from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.record.results.ablate import Effect
 from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
-from headcount.scores.variants import Outcome, Variant, measure, one_out
+from headcount.scores.variants import Outcome, Variant, measure
 from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.site import HeadNames
 from headcount.statistics import counted, holm, resamples_for
 from headcount.tasks.task import Task
 
 
 def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
-    """Paired statistics of every variant, by `Metric.compare`."""
-    count = len(measured.variants)
-    resamples = 2000 if metric is ACCURACY else resamples_for(count, alpha)
-    compared = metric.compare(measured.base, measured.variants, resamples=resamples, seed=seed)
+    """Paired statistics of every variant, by `Metric.compare`; NaN for a variant whose site did not run."""
+    ran_V = ~np.isnan(measured.variants).all((1, 2))
+    ran = iter(_effects(metric, measured.base, measured.variants[ran_V], alpha, seed) if ran_V.any() else ())
+    nan = float("nan")
+    none = Effect(value=nan, difference=nan, low=nan, high=nan, p=nan, corrected=nan, examples=0)
+    return [next(ran) if variant_ran else none for variant_ran in ran_V]
+
+
+def _effects(metric: Metric, base_NC: np.ndarray, variants_VNC: np.ndarray, alpha: float, seed: int) -> list[Effect]:
+    resamples = 2000 if metric is ACCURACY else resamples_for(len(variants_VNC), alpha)
+    compared = metric.compare(base_NC, variants_VNC, resamples=resamples, seed=seed)
     corrected_V = holm([comparison.p for comparison in compared])
-    values_V = metric.of_sums(measured.variants.sum(1))
+    values_V = metric.of_sums(variants_VNC.sum(1))
     return [
         Effect(
             value=float(value), difference=comparison.difference, low=comparison.low, high=comparison.high,
-            p=comparison.p, corrected=float(corrected), examples=len(counted(measured.base)),
+            p=comparison.p, corrected=float(corrected), examples=len(counted(base_NC)),
         )
         for value, comparison, corrected in zip(values_V, compared, corrected_V, strict=True)
     ]  # fmt: skip
@@ -44,7 +53,7 @@ def identity(signature: Signature, variants: Sequence[Variant]) -> dict[str, Any
     """Settings that an unfinished measurement of variants depends on."""
     off = hashlib.sha256(repr([[str(head) for head in variant.off] for variant in variants]).encode()).hexdigest()
     metric = signature.arguments.get("metric")
-    return {"weights": signature.weights, "data": signature.data, "metric": metric, "variants": off}
+    return {"weights": signature.weights, "data": signature.data, "metric": metric, "variants": off, "pieces": "runs"}
 
 
 def ablation(
@@ -53,7 +62,7 @@ def ablation(
     *,
     alpha: float = 0.01,
     fast: bool = True,
-    heads: Sequence[Head] | None = None,
+    heads: HeadNames | None = None,
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
@@ -61,12 +70,14 @@ def ablation(
 
     alpha: significance level; there are enough bootstrap resamples to reach it after correction.
     fast: False runs the full model for every head, for comparison.
+    heads: the heads to mask, by default all; `encoder.0.*` is a whole site.
     folder: for unfinished work, from which the same call resumes.
     """
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")
     metric = task.metric
-    variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
+    chosen = locate(model).heads if heads is None else locate(model).find(heads)
+    variants = [Variant(head.site, (head,)) for head in chosen]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
     finished = shelf(folder, model, task, identity(signature, variants))

@@ -21,6 +21,7 @@ from headcount.heads import HeadGrid
 from headcount.probes.inputs import Inputs, inputs_of
 from headcount.probes.peaks import at_places, few_places, peaks
 from headcount.probes.positions import sides, special_ids
+from headcount.probes.runs import site_runs, warn_of_idle
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -52,14 +53,15 @@ def confidence(
 ) -> Confidence:
     """Mean over query tokens of the largest attention weight.
 
-    specials: token ids to leave out. By default those of the task's tokenizer, or of the model's config.
+    specials: token ids to leave out. By default those of the task's tokenizer. A task without one has those that the
+        config of the model names; there is a warning if it names none, as BERT's.
     """
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
     special = special_ids(model, task.tokenizer) if specials is None else set(specials)
     with ExitStack() as stack:
         stack.enter_context(evaluating(model))
-        inputs = stack.enter_context(inputs_of(model))
+        inputs, runs = stack.enter_context(inputs_of(model)), stack.enter_context(site_runs(model))
         sums = _Sums(model, inputs, special, Resampling(resamples, seed=seed))
         stack.enter_context(tapped(model, "attention", sink=sums.add))
         batches = task.batches()
@@ -70,6 +72,7 @@ def confidence(
             task.nll(model, batch)
             sums.end()
             progress("batches", count, of)
+    warn_of_idle(model, runs)
     arguments = {"score": "confidence", "specials": sorted(special)}
     return sums.scores(Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments))
 

@@ -11,7 +11,7 @@ from torch import nn
 from headcount.errors import check_name
 from headcount.progress import Progress, silent
 from headcount.scores.gradient import batch_gradients, example_gradients
-from headcount.scores.one_pass import loss_task, sums_over
+from headcount.scores.one_pass import loss_task, measured, sums_over
 from headcount.scores.pieces import Arrays
 from headcount.scores.score import Scores, scores
 from headcount.sites.locate import locate
@@ -43,7 +43,7 @@ def fisher(
 
     arguments = {"score": "fisher", "granularity": granularity, "normalize": normalize}
     sums, signature = sums_over(task.batches(), contributed, model, task, arguments, folder=folder, progress=progress)
-    return scores(locate(model).heads, sums["squares"], signature, normalize=normalize)
+    return scores(locate(model).heads, measured(sums["squares"], sums), signature, normalize=normalize)
 
 
 SCORE = fisher

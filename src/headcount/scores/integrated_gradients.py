@@ -23,6 +23,7 @@ from headcount.scores.gradient import signed_gradients
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
+from headcount.sites.running import Draws
 from headcount.tasks.batch import Batch
 from headcount.tasks.task import Task
 
@@ -60,13 +61,14 @@ def integrated(
 
     done: told the number of finished layers.
     """
-    sites = locate(model)
+    sites, draws = locate(model), Draws(model)
     layers: list[np.ndarray] = []
     for number, (site, columns) in enumerate(sites.columns(), start=1):
         slopes: list[np.ndarray] = []
         for step in range(steps if site.num_heads else 0):
             mask_H = torch.ones(len(sites.heads))
             mask_H[columns] = (step + 0.5) / steps
+            draws.again()
             slopes.append(signed_gradients(model, task, batch, mask_H)[:, columns])
         if slopes:
             layers.append(-np.mean(slopes, axis=0))

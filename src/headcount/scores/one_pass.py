@@ -13,6 +13,7 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.probes.runs import site_runs, warn_of_idle
 from headcount.progress import Progress
 from headcount.record import Signature
 from headcount.scores.pieces import Arrays, shelf, summed
@@ -20,7 +21,7 @@ from headcount.scores.score import Scores, layer_norms, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Sites
+from headcount.sites.site import SiteKey, Sites
 from headcount.tasks.batch import Batch
 from headcount.tasks.task import Task
 
@@ -53,15 +54,38 @@ def sums_over(
 ) -> tuple[dict[str, np.ndarray], Signature]:
     """The summed contributions of batches (or other items), and the signature of the score.
 
+    The sums have the "runs" of each head's site too [H]: a head whose site did not run has no score.
     arguments: of the signature. folder: for unfinished work, from which the same call resumes.
     """
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=dict(arguments))
     work = {"weights": signature.weights, "data": signature.data, **({} if seed is None else {"seed": seed})}
-    work["sums"] = "cubes"  # unfinished sums of earlier versions had no products, none within batches or no cubes
+    work["sums"] = "runs"  # unfinished sums of earlier versions had fewer: no products, no cubes, no runs
     finished = shelf(folder, model, task, {**work, **arguments})
     with evaluating(model, gradients=gradients):
-        sums = summed(items, contributed, finished=finished, progress=progress)
+        sums = summed(items, with_runs(model, contributed), finished=finished, progress=progress)
+    warn_of_idle(model, by_site(model, sums["runs"]))
     return sums, signature
+
+
+def with_runs(model: nn.Module, contributed: Callable[[Item], Arrays]) -> Callable[[Item], Arrays]:
+    """The same contributions, with "runs" [H]: how often the site of each head ran."""
+
+    def counted(item: Item) -> Arrays:
+        with site_runs(model) as runs:
+            arrays = contributed(item)
+        return {**arrays, "runs": np.array([runs[head.site] for head in locate(model).heads], dtype=np.float64)}
+
+    return counted
+
+
+def by_site(model: nn.Module, runs_H: np.ndarray) -> dict[SiteKey, float]:
+    """Runs of the heads' sites, by site."""
+    return dict(zip((head.site for head in locate(model).heads), runs_H.tolist(), strict=True))
+
+
+def measured(values_H: np.ndarray, sums: Arrays) -> np.ndarray:
+    """[H]: the values, NaN for heads whose site did not run."""
+    return np.where(sums.get("runs", np.ones_like(values_H)) > 0, values_H, np.nan)
 
 
 def moments(values_NH: np.ndarray, count: float | np.ndarray, sites: Sites) -> Arrays:
@@ -113,7 +137,8 @@ def mean_scores(
 
     least: the smallest possible value, at which intervals end.
     """
-    sites, mean_H = locate(model), sums["total"] / sums["count"]
+    with np.errstate(invalid="ignore"):  # no tokens at sites that did not run
+        sites, mean_H = locate(model), measured(sums["total"] / sums["count"], sums)
     if not interval:
         return scores(sites.heads, mean_H, signature, normalize=normalize)
     error_H, cubes_H = _spread(sums, mean_H, sites, normalize=normalize, over=over)

@@ -21,7 +21,7 @@ from headcount.probes.relevance.conservation import check, conserved, summary
 from headcount.probes.relevance.rules.rule import Bias
 from headcount.probes.relevance.trace import Relevance, traced
 from headcount.progress import Progress, silent
-from headcount.scores.one_pass import site_products, sums_over
+from headcount.scores.one_pass import measured, site_products, sums_over
 from headcount.scores.score import Scores, scores
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
@@ -75,7 +75,7 @@ def relevance(
     conservation = summary(sums)
     if bias != "redistribute":  # "redistribute" can amplify rounding without bound: only report it
         check(conservation)
-    mean_H, error_H, cubes_H = _mean_and_spread(sums)
+    mean_H, error_H, cubes_H = (measured(values_H, sums) for values_H in _mean_and_spread(sums))
     counts = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"])}
     details = {**counts, **conservation, "leads": _leads(sums, mean_H, sites)}
     count = float(sums["examples"])
@@ -122,10 +122,13 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
 
 
 def _normalised(relevances: Relevance, sites: Sites) -> Tensor:
-    """Return [B, H]: relevance of each head divided by the sum of absolute values of its layer; zeros stay zero."""
-    columns = []
+    """Return [B, H]: relevance of each head divided by the sum of absolute values of its layer.
+
+    Zeros stay zero; a site that did not run has zeros.
+    """
+    columns, none_B1 = [], torch.zeros_like(relevances.cuts[0])[:, None]
     for site in (site for site in sites if site.num_heads):
-        heads_BH = relevances.heads[site.key].double()
+        heads_BH = relevances.heads.get(site.key, none_B1.expand(-1, site.num_heads)).double()
         size_B1 = heads_BH.abs().sum(-1, keepdim=True)
         columns.append(heads_BH / torch.where(size_B1 == 0, 1, size_B1))
     return torch.cat(columns, -1)

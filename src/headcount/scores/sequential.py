@@ -20,7 +20,9 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.metrics import Metric
 from headcount.progress import Progress, silent
-from headcount.scores.variants import Outcome, Variant, pieces_of
+from headcount.scores.one_pass import by_site
+from headcount.scores.variants import Outcome, Variant, idle, pieces_of
+from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.statistics import Bets, Interval, anytime_interval
 
@@ -54,11 +56,11 @@ def until_certain(
     bound = bound_of(metric)
     bets, running = Bets(len(variants), bound=bound), list(range(len(variants)))
     batches: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in variants]
-    count = 0
+    count, runs_H = 0, np.zeros(len(locate(model).heads))
     with evaluating(model):
         for rows in _random_rows(len(task), seed):
             piece = pieces_of(model, task, [variants[index] for index in running])[1](task.batch(rows))
-            base_BC, variant_VBC = piece["base"], piece["variants"]
+            base_BC, variant_VBC, runs_H = piece["base"], piece["variants"], runs_H + piece["runs"]
             bets.add(running, variant_VBC[..., 0] - base_BC[:, 0])
             for index, variant_BC in zip(running, variant_VBC, strict=True):
                 batches[index].append((base_BC, variant_BC))
@@ -68,7 +70,11 @@ def until_certain(
             progress("examples", count, len(task))
             if not running:
                 break
-    return [_stopped(parts, float(p), bound) for parts, p in zip(batches, bets.p(), strict=True)]
+    idle_V = idle(model, variants, by_site(model, runs_H))
+    return [
+        _never_ran(parts) if never else _stopped(parts, float(p), bound)
+        for parts, p, never in zip(batches, bets.p(), idle_V, strict=True)
+    ]
 
 
 def bound_of(metric: Metric) -> float:
@@ -84,6 +90,12 @@ def bound_of(metric: Metric) -> float:
 def _random_rows(count: int, seed: int) -> Iterator[np.ndarray]:
     order = np.random.default_rng(seed).permutation(count)
     return (order[start : start + _ROWS] for start in range(0, count, _ROWS))
+
+
+def _never_ran(parts: list[tuple[np.ndarray, np.ndarray]]) -> Stopped:
+    """The result of a variant whose site did not run: NaN."""
+    base_NC, nan = np.concatenate([base_BC for base_BC, _ in parts]), float("nan")
+    return Stopped(Outcome(base_NC, np.full((1, *base_NC.shape), nan)), Interval(nan, nan, nan), nan, 0)
 
 
 def _stopped(parts: list[tuple[np.ndarray, np.ndarray]], p: float, bound: float) -> Stopped:

@@ -23,6 +23,7 @@ from headcount.scores.pieces import NO_BATCHES, Arrays
 from headcount.scores.score import Scores
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
+from headcount.sites.running import Draws
 from headcount.sites.site import Sites
 from headcount.tasks.batch import Batch
 from headcount.tasks.task import Task
@@ -88,7 +89,10 @@ def _of_examples(sums: Arrays, sites: Sites) -> np.ndarray:
 def marginal(model: nn.Module, task: Task, batch: Batch, order: np.ndarray, tolerance: float) -> np.ndarray:
     """[B, H]: increase of each example's loss as each head is removed in this order; 0 after truncation."""
 
+    draws = Draws(model)
+
     def loss(mask_H: Tensor) -> np.ndarray:
+        draws.again()
         with masked(model, mask_H):
             return np.asarray(task.nll(model, batch).double().cpu().numpy())
 

@@ -22,11 +22,13 @@ from headcount.hooks import Hooks
 from headcount.journal import Shelf
 from headcount.probes.masks import masked, multiply
 from headcount.probes.replay import Memory, remembered, replayed, replayed_most
+from headcount.probes.runs import warn_of_idle
 from headcount.progress import Finer, Progress, silent
+from headcount.scores.one_pass import by_site, with_runs
 from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
-from headcount.sites.site import Site
+from headcount.sites.running import Draws, evaluating
+from headcount.sites.site import Site, SiteKey
 from headcount.tasks.batch import Batch, by_example, named_tensors, repeated, rows_of
 from headcount.tasks.task import Task
 
@@ -54,7 +56,7 @@ class Outcome:
     """Statistics of each example for the unmasked model and each variant, in the order of the task's batches."""
 
     base: np.ndarray  # [N, C]
-    variants: np.ndarray  # [V, N, C]
+    variants: np.ndarray  # [V, N, C]; NaN if the site of the variant did not run
 
 
 def one_out(model: nn.Module) -> list[Variant]:
@@ -92,16 +94,33 @@ def measure(
     items, measure_piece = pieces_of(model, task, variants, fast=fast, done=finer.part)
     with evaluating(model):
         pieces = collected(items, measure_piece, finished=finished, progress=finer.step)
-    return Outcome(
-        np.concatenate([piece["base"] for piece in pieces]),
-        np.concatenate([piece["variants"] for piece in pieces], axis=1),
-    )
+    variants_VNC = np.concatenate([piece["variants"] for piece in pieces], axis=1)
+    runs_H = np.sum([piece["runs"] for piece in pieces], axis=0)
+    idle_V = idle(model, variants, by_site(model, runs_H))
+    base_NC = np.concatenate([piece["base"] for piece in pieces])
+    return Outcome(base_NC, np.where(idle_V[:, None, None], np.nan, variants_VNC))
+
+
+def idle(model: nn.Module, variants: Sequence[Variant], runs: Mapping[SiteKey, float]) -> np.ndarray:
+    """[V]: whether the site of a variant did not run on the data. Warns of such sites. runs: of each site."""
+    warn_of_idle(model, runs)
+    return np.array([not runs.get(variant.site) for variant in variants])
 
 
 def pieces_of(
     model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True, done: Done = lambda _: None
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
-    """The batches of a task, and a function from a batch to the statistics of base [B, C] and variants [V, B, C]."""
+    """The batches of a task, and a function from a batch to the statistics of base [B, C] and variants [V, B, C].
+
+    It also gives "runs" [H]: how often the site of each head of the model ran.
+    """
+    items, piece = _items(model, task, variants, fast, done)
+    return items, with_runs(model, piece)
+
+
+def _items(
+    model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool, done: Done
+) -> tuple[list[Any], Callable[[Any], Piece]]:
     if task.drafts(model):
         return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast, done)
     if task.in_one_run:
@@ -122,16 +141,19 @@ def _whole(model: nn.Module, task: Task, variants: Sequence[Variant], done: Done
 
 def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool, done: Done) -> Piece:
     """For tasks that measure a batch in one run of the model."""
+    draws = Draws(model)
     with remembered(model, rows_of(batch)) as memory:
         base = task.measure(model, batch)
     rows = memory.rows
-    fast = fast and memory.heights <= {rows}  # not for multiple choice, nor for a loss that runs other rows too
+    # not for multiple choice, a loss that runs other rows too, or a model that samples, by the rows of its batch
+    fast = fast and memory.heights <= {rows} and not draws.taken
     tokens = _tokens(batch) if fast and task.separate(model) else _TOKENS  # else one variant at a time
     if fast and not task.predicts:  # a loss that may read more than the logits
         fast = _can_skip(model, task, batch, memory, base, min(2, _together(tokens)))
     measured = np.empty((len(variants), *base.shape))
     if not fast:
         for index, variant in enumerate(variants):
+            draws.again()
             with masked(model, locate(model).mask(off=variant.off)):
                 measured[index] = task.measure(model, batch)
             done(index + 1)

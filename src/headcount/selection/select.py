@@ -61,8 +61,7 @@ def select(
     if groups is None and (shape.unit == "group" or shape.groups == "even"):
         raise UsageError(f"A shape of {shape.in_words()} needs groups=, heads that share a key/value head.")
     counted = scores.of(*kinds) if kinds is not None else scores
-    if np.isnan(counted.numbers()).any():
-        raise UsageError("Some scores are not numbers (NaN): they cannot be ranked.")
+    _check_numbers(counted)
     layers = counted_layers([(head,) for head in counted.heads] if groups is None else groups, kinds, shape)
     _check_groups(counted, layers)
 
@@ -76,6 +75,19 @@ def select(
         raise UsageError(f"A budget of {budget.counts} needs price=, a function from a mask to the cost of the model.")
     limit = budget.limit(price(HeadGrid([(head, 1) for head in scores.heads])))
     return mask(most_within(limit, lambda keep: price(mask(keep)), layers.counts, what=budget.counts))
+
+
+def _check_numbers(counted: HeadGrid) -> None:
+    unknown = [head for head, value in zip(counted.heads, counted.numbers(), strict=True) if np.isnan(value)]
+    if not unknown:
+        return
+    names = ", ".join(map(str, unknown[:3])) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
+    ranked = tuple(kind for kind in counted.kinds if kind not in {head.kind for head in unknown})
+    advice = f"Choose among the kinds that have numbers: kinds={ranked}." if ranked else "Score them on other data."
+    raise UsageError(
+        f"Scores of {names} are not numbers (NaN), as of heads that did not run on the data: they cannot be ranked. "
+        f"{advice}"
+    )
 
 
 def counted_layers(groups: Sequence[Sequence[Head]], kinds: Sequence[str] | None, shape: Shape) -> Layers:

@@ -161,7 +161,8 @@ def _unique(sites: list[Site]) -> Iterable[Site]:
         same = [site for site in sites if site.kind == kind]
         components = [site.path.split(".") for site in same]
         depth = next(i for i, parts in enumerate(zip(*components, strict=False)) if len(set(parts)) > 1)
-        towers = [re.sub(r"_(model|tower|encoder|decoder|backbone)$", "", parts[depth]) for parts in components]
+        names = [parts[depth].strip("_") or parts[depth] for parts in components]  # a head is named by letters first
+        towers = [re.sub(r"_(model|tower|encoder|decoder|backbone)$", "", name) for name in names]
         for site, tower in zip(same, towers, strict=True):
             sites[sites.index(site)] = replace(site, kind=tower) if not tower.isdigit() else site
     seen: Counter[str] = Counter()

@@ -32,8 +32,7 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
     modes = [(module, module.training) for module in model.modules()]
     # Frozen only if needed: requires_grad decides which matrix product torch uses, which changes the last bit.
     trained = [parameter for parameter in model.parameters() if gradients and parameter.requires_grad]
-    # each has its own random generator
-    graphics = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
+    graphics = _graphics_cards(model)
     try:
         model.eval()
         for parameter in trained:
@@ -47,6 +46,33 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
             module.training = training
         for parameter in trained:
             parameter.requires_grad_(True)
+
+
+def _graphics_cards(model: nn.Module) -> list[int]:
+    """The graphics cards that a model is on; each has its own random generator."""
+    return sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
+
+
+class Draws:
+    """The random numbers from here on: models that sample (masked autoencoders) draw the same ones `again`.
+
+    Runs that are to be compared must not differ by what the model drew.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        cards = _graphics_cards(model)
+        self._generators = [torch.default_generator, *(torch.cuda.default_generators[card] for card in cards)]
+        self._states = [generator.get_state() for generator in self._generators]
+
+    @property
+    def taken(self) -> bool:
+        """Whether some have been drawn."""
+        return not all(map(torch.equal, (generator.get_state() for generator in self._generators), self._states))
+
+    def again(self) -> None:
+        """Let the next run draw the same numbers."""
+        for generator, state in zip(self._generators, self._states, strict=True):
+            generator.set_state(state)
 
 
 def seed_generators(model: nn.Module, seed: int) -> None:

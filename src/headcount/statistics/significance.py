@@ -40,11 +40,14 @@ def paired_shares(first_right: ArrayLike, second_right: ArrayLike) -> Interval:
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """Holm's correction: p-values that can be compared with alpha, whatever the number of tests."""
+    """Holm's correction: p-values that can be compared with alpha, whatever the number of tests.
+
+    NaN is no test: it stays NaN and does not count.
+    """
     p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    scaled = p[order] * np.arange(len(p), 0, -1)
-    corrected = np.empty_like(p)
+    order = np.argsort(p, kind="stable")[: np.count_nonzero(~np.isnan(p))]  # NaN comes last
+    scaled = p[order] * np.arange(len(order), 0, -1)
+    corrected = np.full_like(p, np.nan)
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
     return corrected
 

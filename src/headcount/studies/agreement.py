@@ -57,6 +57,8 @@ def agreement(
     if EXACT in methods or not methods:
         raise UsageError(f"Give at least one score besides {EXACT}, the reference that scores are compared with.")
     by_method, refused = _scores(model, task, (EXACT, *methods), folder, progress)
+    ran = [head for head, value in by_method[EXACT].items() if not np.isnan(value)]  # on the data
+    by_method = {method: HeadGrid([(head, scores[head]) for head in ran]) for method, scores in by_method.items()}
     exact, measured = by_method[EXACT], measure_on or task
     parts = Agreement(
         metric=measured.metric.name,
@@ -142,7 +144,7 @@ def _pruning(
     model: nn.Module, task: Task, by_method: Mapping[str, HeadGrid], progress: Progress
 ) -> dict[str, tuple[OrderCost, ...]]:
     """Quality without the lowest heads of each score, and the difference from the order of ablation."""
-    counts = [round(share * len(locate(model).heads)) for share in REMOVED]
+    counts = [round(share * len(by_method[EXACT])) for share in REMOVED]
     base, qualities = task.quality(model), {}
     for number, (method, scores) in enumerate(by_method.items(), start=1):
         order = untied(scores, model)

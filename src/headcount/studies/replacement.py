@@ -15,14 +15,15 @@ from headcount.errors import UsageError
 from headcount.heads import sites_of
 from headcount.probes.masks import Means, Replace, masked
 from headcount.probes.means import mean_outputs
+from headcount.probes.runs import site_runs
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
 from headcount.record.results.replacement import Replacements
 from headcount.scores.ablation import effects
-from headcount.scores.variants import Outcome
+from headcount.scores.variants import Outcome, idle, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
+from headcount.sites.running import Draws, evaluating
 from headcount.statistics import spearman
 from headcount.tasks.batch import Batch, rows_of
 from headcount.tasks.task import Task
@@ -87,18 +88,26 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
     ways: dict[str, Replace] = {"zero": "zero", "mean": means, "resample": "resample"}
     base: list[np.ndarray] = []
     rows: dict[str, list[np.ndarray]] = {replacement: [] for replacement in REPLACEMENTS}
-    with evaluating(model):
+    with evaluating(model), site_runs(model) as runs:
         for count, batch in enumerate(batches, start=1):
+            draws = Draws(model)
             base.append(task.measure(model, batch))
             for replacement in REPLACEMENTS:
                 variants = []
                 for head in sites.heads:
+                    if head.site not in means:  # it did not run, nor on the data of the means
+                        variants.append(np.full(base[-1].shape, np.nan))
+                        continue
+                    draws.again()
                     with masked(model, sites.mask(off=head), replace=ways[replacement]):
                         variants.append(task.measure(model, batch))
                 rows[replacement].append(np.stack(variants))
             progress("replacing heads", count, len(batches))
     if not base:
         raise UsageError("The task has no batches: there is nothing to measure on.")
+    by_replacement = {replacement: np.concatenate(parts, axis=1) for replacement, parts in rows.items()}
+    idle_H = idle(model, one_out(model), runs)
     return {
-        replacement: Outcome(np.concatenate(base), np.concatenate(parts, axis=1)) for replacement, parts in rows.items()
+        replacement: Outcome(np.concatenate(base), np.where(idle_H[:, None, None], np.nan, variants_HNC))
+        for replacement, variants_HNC in by_replacement.items()
     }

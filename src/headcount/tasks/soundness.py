@@ -78,10 +78,21 @@ def loss_tolerance(model: nn.Module) -> float:
 
 
 def _row(model: nn.Module, batch: Mapping[str, Any], row: int, columns: int) -> dict[str, Any]:
-    """One example of a batch, its texts truncated to this many columns, but not the inputs of a seq2seq decoder."""
-    names = _PADDED[:-1] if is_encoder_decoder(model) else _PADDED
+    """One example of a batch, its texts truncated to this many columns, but not the inputs of a seq2seq decoder.
+
+    Labels of a seq2seq model that has no other decoder input may be those of its source, as of masked tokens.
+    """
     rows = {name: value[row : row + 1] for name, value in batch.items() if isinstance(value, Tensor)}
+    names = _PADDED[:-1] if is_encoder_decoder(model) and not _of_source(rows, columns) else _PADDED
     return {name: value[:, :columns] if name in names and value.dim() == 2 else value for name, value in rows.items()}
+
+
+def _of_source(rows: Mapping[str, Tensor], columns: int) -> bool:
+    """Whether labels are as long as the source, and padding from this column on."""
+    labels, mask = rows.get("labels"), rows["attention_mask"]
+    if labels is None or "decoder_input_ids" in rows or labels.shape != mask.shape:
+        return False
+    return bool((labels[:, columns:] == -100).all())
 
 
 def _vocabulary(model: nn.Module) -> int | None:

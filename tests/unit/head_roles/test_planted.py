@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, MistralConfig, MistralForCausalLM
 
 import headcount as hc
 from headcount.corpora.alignment import pieces, pieces_of_words
@@ -15,6 +16,7 @@ from headcount.corpora.frequencies import count_tokens
 from headcount.corpora.tree import Tree
 from headcount.head_roles.evidence import held
 from planted import at, offset, planted, tokenizer, trees, word_tokenizer_of
+from tokens import word_tokenizer
 
 
 def bert(vocabulary: int = 99, layers: int = 3) -> nn.Module:
@@ -232,3 +234,31 @@ def test_readings_change_the_verdict() -> None:
     one, other = (found["encoder.0.0"][0] for found in (relative, points))
     assert one.threshold == pytest.approx(1.5 * one.baseline)
     assert other.threshold == pytest.approx(other.baseline + 0.5)
+
+
+@pytest.mark.parametrize("window", [8, None])
+def test_keys_outside_a_sliding_window_are_no_targets(window: int | None) -> None:
+    """A head that attends to the same token whenever it can see one has the role, in local layers too."""
+    config = MistralConfig(
+        hidden_size=128, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, head_dim=128,
+        intermediate_size=32, vocab_size=99, max_position_embeddings=128, sliding_window=window, pad_token_id=0,
+        bos_token_id=1, eos_token_id=2, rope_parameters={"rope_type": "default", "rope_theta": 1e12},
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = MistralForCausalLM(config).eval()
+    with torch.no_grad():
+        embeddings = model.model.embed_tokens.weight
+        embeddings.copy_(10 * torch.nn.functional.normalize(torch.randn(99, 128), dim=-1))
+        attention = model.model.layers[0].self_attn
+        for projection in (attention.q_proj, attention.k_proj):
+            projection.weight.copy_(3 * torch.eye(128))
+    random = np.random.default_rng(0)
+    texts = [" ".join(f"w{number}" for number in random.integers(3, 23, 40)) for _ in range(20)]
+    (found,) = hc.roles(model, texts, tokenizer=word_tokenizer(), roles=["same-token"], diagonal=False)["decoder.0.0"]
+    assert found.value == pytest.approx(1.0)
+    trials = sum(
+        ids[place] in ids[max(0, place - (window or 99) + 1) : place] and place > 1  # one key is no choice
+        for ids in ([int(word[1:]) for word in text.split()] for text in texts)
+        for place in range(len(ids))
+    )
+    assert found.trials == trials

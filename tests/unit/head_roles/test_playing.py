@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 import headcount as hc
 import zoo
@@ -213,3 +214,27 @@ def test_wrong_parts_are_refused(bert: nn.Module) -> None:
         hc.played(bert, {HEAD: "syntactic nsubj v->s"}, trees=TREES[:1], tokenizer=tokenizer()),
     ):
         bert(**batch())
+
+
+def test_roles_without_known_special_tokens_warn(bert: nn.Module) -> None:
+    """Without a tokenizer, [CLS] and [SEP] would be queries and targets."""
+    with (
+        pytest.warns(UserWarning, match=r"names no special tokens besides padding.*tokenizer="),
+        hc.played(bert, {HEAD: "positional -1"}),
+    ):
+        pass
+
+
+def test_a_vocabulary_with_gaps(bert: nn.Module) -> None:
+    """The largest id is larger than the number of tokens."""
+    numbers = [*range(3, 40), *range(60, 90)]
+    inner = Tokenizer(models.WordLevel({"<pad>": 0, "<s>": 1, "</s>": 2, **{f"w{i}": i for i in numbers}}, "w3"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    marks = PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+    texts = [f"w{number} w89 w88 w70" for number in numbers]
+    seen = count_tokens(texts, marks)
+    inputs = marks(texts, return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        before = bert(**inputs).last_hidden_state
+        with hc.played(bert, {HEAD: "rare rarest"}, tokenizer=marks, frequencies=seen, common=1):
+            assert not torch.equal(bert(**inputs).last_hidden_state, before)

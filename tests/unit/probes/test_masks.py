@@ -327,3 +327,18 @@ def test_two_threads_do_not_mask_one_model(bert: nn.Module) -> None:
             other.submit(masked, bert).result()
         assert identical(other.submit(masked, zoo.build("bert")).result(), expected)
     assert identical(masked(bert), expected)
+
+
+def test_means_are_only_needed_where_heads_are_masked() -> None:
+    """Cross-attention that never runs has no mean output; other heads can be replaced by theirs."""
+    bart, ids = zoo.idle_cross(), torch.arange(5, 21).reshape(2, 8)
+    sites = hc.locate(bart)
+    with torch.no_grad():
+        whole = bart(input_ids=ids).logits
+        with hc.masked(bart, sites.mask(off="decoder.0.1"), replace="mean", calibration=[{"input_ids": ids}]):
+            assert not torch.equal(bart(input_ids=ids).logits, whole)
+    with (
+        pytest.raises(MaskError, match=r"\('cross', 0\)"),
+        hc.masked(bart, sites.mask(off="cross.0.1"), replace="mean", calibration=[{"input_ids": ids}]),
+    ):
+        pass

@@ -245,3 +245,25 @@ def test_padding_that_cannot_be_placed_is_warned_of(bert: nn.Module) -> None:
     batch = {"attention_mask": mask, "input_ids": torch.arange(5, 21).reshape(2, 8)}
     with pytest.warns(UserWarning, match="which of them are padding"):
         hc.mean_outputs(bert, [batch], run=lambda model, batch: model(input_ids=batch["input_ids"]))
+
+
+def test_frames_of_speech_before_an_adapter() -> None:
+    """An adapter shortens what follows the encoder; attention has as many frames as without it."""
+    torch.manual_seed(0)
+    config = tf.Wav2Vec2Config(
+        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, vocab_size=32,
+        conv_dim=(16, 16), conv_stride=(4, 4), conv_kernel=(8, 4), num_feat_extract_layers=2, add_adapter=True,
+        num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=4, num_adapter_layers=2, output_hidden_size=64,
+        feat_extract_norm="layer", do_stable_layer_norm=True, initializer_range=0.3,
+    )  # fmt: skip
+    model = tf.Wav2Vec2Model(config).eval()
+    sound, mask = torch.randn(2, 1200), torch.ones(2, 1200, dtype=torch.long)
+    mask[1, 800:], sound[1, 800:] = 0, 0
+    padded = [{"input_values": sound, "attention_mask": mask}]
+    single = [
+        {"input_values": sound[row : row + 1, :length], "attention_mask": mask[row : row + 1, :length]}
+        for row, length in enumerate((1200, 800))
+    ]
+    first, second = (hc.mean_outputs(model, batches) for batches in (padded, single))
+    for key in first:
+        torch.testing.assert_close(first[key], second[key], rtol=1e-4, atol=1e-5)

@@ -483,3 +483,17 @@ def test_states_of_short_epochs_are_written_by_the_clock(monkeypatch: pytest.Mon
     tuned = hc.prune(zoo.build("bert").eval(), task(), keep="11", tune=replace(TUNING, steps=6, batch=500, chunk=500))
     assert len(tuned.record.parts.training["tuning"].epochs) == 6
     assert steps == [6]
+
+
+@pytest.mark.filterwarnings("ignore:.*did not run on the data")
+@pytest.mark.parametrize("choose", ["gradient", "ablation", "fisher", "greedy", "l0", "subset"])
+def test_heads_that_do_not_run_are_not_chosen_among(choose: str) -> None:
+    """Nothing is known about them, and they would be the first to go."""
+    bart = zoo.idle_cross()
+    data = hc.task("language-modelling", texts=sentences(12), tokenizer=word_tokenizer())
+    options: dict[str, Any] = {"steps": 2, "tune": TUNING} if choose in ("l0", "subset") else {}
+    with pytest.raises(UsageError, match=r"cross\.0.* did not run on the data.* kinds=\('decoder',\)"):
+        hc.prune(bart, data, keep="50%", choose=choose, **options)
+    pruned = hc.prune(bart, data, keep="50%", choose=choose, kinds=("decoder",), **options)
+    assert len(pruned.mask.of("decoder").kept) == 4
+    assert len(pruned.mask.of("cross").kept) == 8

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from torch import nn
 
 import headcount as hc
 import laboratory
 import zoo
 from behaviour import hooks
-from headcount.errors import UsageError
+from headcount.errors import UnknownHead, UsageError
 from headcount.scores.ablation import effects
 from headcount.scores.variants import Variant, all_but_one, measure, one_out
 from headcount.statistics import holm
@@ -294,3 +295,58 @@ def test_wrong_input(bert: nn.Module) -> None:
         measure(bert, hc.task.of([], nll=_fails), one_out(bert))
     with pytest.raises(hc.HeadcountError, match="metric of classification"):
         classification(metric="bleu")
+
+
+def autoencoder() -> nn.Module:
+    """A model that samples in eval mode too: the patches that it does not see."""
+    torch.manual_seed(0)
+    config = transformers.ViTMAEConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=16, patch_size=4,
+        decoder_hidden_size=32, decoder_num_hidden_layers=1, decoder_num_attention_heads=2,
+        decoder_intermediate_size=64,
+    )  # fmt: skip
+    return transformers.ViTMAEForPreTraining(config).eval()
+
+
+@pytest.mark.parametrize("name", ["ablation", "shapley", "integrated-gradients"])
+def test_models_that_sample_are_compared_on_the_same_draws(name: str) -> None:
+    """A dead head has no effect, whatever patches the model draws."""
+    model, images = autoencoder(), torch.randn(8, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+    (site,) = [site for site in hc.locate(model) if site.name == "decoder.0"]
+    with torch.no_grad():
+        site.output.weight[:, : site.head_dim] = 0
+    drawn: dict[bytes, set[bytes]] = {}  # masks of each batch
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        output = model(batch["pixel_values"])
+        drawn.setdefault(batch["pixel_values"].numpy().tobytes(), set()).add(output.mask.numpy().tobytes())
+        wanted = model.patchify(batch["pixel_values"])
+        return ((output.logits - wanted).square().mean(-1) * output.mask).sum(1)
+
+    task = hc.task.of([{"pixel_values": part} for part in images.split(4)], nll=nll)
+    options: dict[str, Any] = {"shapley": {"permutations": 2}, "integrated-gradients": {"steps": 3}}.get(name, {})
+    found = hc.score(name, model, task, **options)
+    assert found["decoder.0.0"] == 0 != found["decoder.0.1"]
+    if name != "shapley":  # whose orders each draw anew
+        assert {len(masks) for masks in drawn.values()} == {1}
+
+
+def test_layers_that_share_their_attention_but_not_their_feed_forward(bert: nn.Module) -> None:
+    """The shared module runs in every layer; the output of its last run is not that of the first."""
+    layers = bert.bert.encoder.layer  # type: ignore[union-attr]
+    for layer in layers[1:]:
+        layer.attention = layers[0].attention
+    task = classification()
+    variants = one_out(bert)
+    fast, slow = (measure(bert, task, variants, fast=fast).variants for fast in (True, False))
+    np.testing.assert_array_equal(fast, slow)
+    losses = hc.task.of(list(task.batches()), nll=task.nll)
+    fast, slow = (measure(bert, losses, variants, fast=fast).variants for fast in (True, False))
+    np.testing.assert_allclose(fast, slow, rtol=1e-5)
+
+
+def test_heads_by_name(bert: nn.Module) -> None:
+    found = hc.score("ablation", bert, classification(), heads=["encoder.0.1", "encoder.1.*"])
+    assert [str(head) for head in found.heads[:2]] == ["encoder.0.1", "encoder.1.0"]
+    with pytest.raises(UnknownHead, match=r"encoder\.0\.9"):
+        hc.score("ablation", bert, classification(), heads=["encoder.0.9"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -331,3 +332,48 @@ def test_special_tokens_of_a_model_of_texts_and_images_are_those_of_its_text() -
     known = hc.score("confidence", clip, task, specials=[text.bos_token_id, text.eos_token_id])
     found = hc.score("confidence", clip, task)
     assert found.numbers().tolist() == known.numbers().tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in members.names() if name not in ("magnitude", "random")])
+def test_heads_that_do_not_run_have_no_score(name: str) -> None:
+    """A decoder without an encoder has cross-attention that never runs; 0 would rank its heads as the least useful."""
+    bart, data = zoo.idle_cross(), hc.task("language-modelling", texts=sentences(6), tokenizer=word_tokenizer())
+    with pytest.warns(UserWarning, match=r"cross\.0, cross\.1 of .* did not run .* kinds=\('decoder',\)") as caught:
+        found = hc.score(name, bart, data, **QUICK.get(name, {}))
+    assert len([warning for warning in caught if "did not run" in str(warning.message)]) == 1
+    assert np.isnan(found.of("cross").numbers()).all()
+    assert np.isfinite(found.of("decoder").numbers()).all()
+    with pytest.raises(UsageError, match=r"cross\.0\.0.* did not run .* kinds=\('decoder',\)"):
+        hc.select(found, hc.Budget(heads=8))
+    assert len(hc.select(found, hc.Budget(heads=3), kinds=("decoder",)).of("decoder").kept) == 3
+
+
+@pytest.mark.parametrize("granularity", ["token", "batch"])
+def test_gradients_of_heads_that_do_not_run(granularity: str) -> None:
+    data = hc.task("language-modelling", texts=sentences(6), tokenizer=word_tokenizer())
+    with pytest.warns(UserWarning, match="did not run"):
+        found = hc.score("gradient", zoo.idle_cross(), data, granularity=granularity)
+    assert np.isnan(found.of("cross").numbers()).all()
+    assert np.isfinite(found.of("decoder").numbers()).all()
+
+
+def test_confidence_without_known_special_tokens_warns(bert: nn.Module) -> None:
+    """The config of BERT names no [CLS] and [SEP], which counted as words without a word."""
+    marks, texts = word_tokenizer(framed=True), sentences(8)
+    batch = dict(marks(texts, return_tensors="pt", padding=True, return_token_type_ids=False))
+    task = hc.task.of([batch], nll=lambda model, batch: model(**batch).logits[:, 0])
+    with pytest.warns(UserWarning, match=r"names no special tokens besides padding.*tokenizer=.*specials="):
+        hc.score("confidence", bert, task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known = hc.score("confidence", bert, task, specials=marks.all_special_ids)
+        labels = [0, 1] * 4
+        whole = hc.task("classification", texts=texts, labels=labels, tokenizer=marks, batch_size=8)
+        np.testing.assert_allclose(hc.score("confidence", bert, whole).numbers(), known.numbers(), rtol=1e-5)
+        hc.score("confidence", zoo.build("vit"), noise(zoo.build("vit")))
+
+
+def test_scores_are_read_from_json_as_a_grid(bert: nn.Module) -> None:
+    """The JSON has no signature, without which there are no scores; the error said that it was damaged."""
+    found = hc.score("magnitude", bert)
+    assert type(found).from_json(found.to_json()) == hc.HeadGrid(list(found.items()))

@@ -153,3 +153,14 @@ def test_a_family_of_ones_own() -> None:
     finally:
         families._added.clear()
         _by_class.cache_clear()
+
+
+def test_names_of_private_towers_can_be_read() -> None:
+    class Pair(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self._query, self._document = zoo.build("bert").bert, zoo.build("bert").bert
+
+    sites = hc.locate(Pair())
+    assert sites.kinds == ("document", "query")
+    assert hc.HeadGrid.from_json(sites.mask(off="query.0.1").to_json()) == sites.mask(off="query.0.1")

@@ -128,3 +128,15 @@ def test_it_is_loaded_with_its_head(roberta: Any, tmp_path: Path) -> None:
     roberta.save_pretrained(tmp_path)
     assert type(hc.load(tmp_path, task="masked-language-modelling")).__name__ == "RobertaForMaskedLM"
     assert type(hc.load(tmp_path, task="embedding")).__name__ == "RobertaModel"
+
+
+def test_texts_of_different_lengths_on_a_model_with_encoder_and_decoder() -> None:
+    """Its labels are those of its source: a text that is run alone is as long as they are."""
+    marks = word_tokenizer(framed=True, mask="w98")
+    texts = sentences(12, longest=20)
+    batched, alone = (
+        hc.task("masked-language-modelling", texts=texts, tokenizer=marks, batch_size=size, metric="loss")
+        for size in (6, 1)
+    )
+    bart = zoo.build("bart")
+    assert batched.quality(bart).value == pytest.approx(alone.quality(bart).value, rel=1e-5)
