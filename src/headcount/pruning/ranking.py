@@ -22,6 +22,7 @@ from headcount.selection.shape import FREE, Shape
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import Interval, bootstrap_interval
+from headcount.surgery.price import Price
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
 
@@ -131,6 +132,28 @@ def ranked_masks(
 ) -> Iterator[HeadGrid]:
     """Masks that remove more and more heads, lowest score first."""
     return (mask for mask, _ in _ranked(model, task, order, counts, restrictions))
+
+
+def priced_masks(
+    model: nn.Module,
+    task: Task,
+    order: Order,
+    counts: Sequence[int],
+    restrictions: Restrictions = _NONE,
+    *,
+    budget: Budget,
+    price: Price,
+) -> Iterator[HeadGrid]:
+    """Masks that remove more and more heads, lowest score first, up to the largest model within the budget."""
+    limit = price.limit(budget)
+    for mask, scores in _ranked(model, task, order, counts, restrictions):
+        if price(mask) <= limit:
+            yield select(
+                untied(scores, model), budget, kinds=restrictions.kinds, shape=restrictions.shape,
+                groups=locate(model).groups, price=price,
+            )  # fmt: skip
+            return
+        yield mask
 
 
 def _ranked(

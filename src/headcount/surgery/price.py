@@ -84,6 +84,12 @@ class Price:
         """Highest cost of the pruned model."""
         return budget.limit(self(locate(self._model).mask()))
 
+    def check(self, budget: Budget, kinds: Sequence[str] | None = None) -> None:
+        """Raise if the model costs more than the budget even without any head of these kinds."""
+        sites = locate(self._model)
+        bare = sites.mask(off=sites.of_kinds(kinds))
+        most_within(self.limit(budget), lambda _: self(bare), [0], what=budget.counts)
+
     def savings(self, kinds: Sequence[str] | None = None) -> HeadGrid:
         """What the removal of each head of these kinds saves at its site; the others have 0.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 import transformers as tf
 from torch import nn
 
@@ -178,7 +179,29 @@ def test_the_record_has_the_budget_and_an_excess_is_warned_of(bert: nn.Module, m
     assert result.record.signature.arguments["keep"] == "95%flops"
     monkeypatch.setattr("headcount.pruning.run.in_heads", lambda *_, **__: hc.Budget(heads=12))
     with pytest.warns(UserWarning, match=r"costs [\d,]+ flops; the budget 95%flops allows [\d,]+\. Give a smaller"):
-        hc.prune(bert, labelled(), choose="magnitude", keep="95%flops")
+        hc.prune(bert, labelled(), choose="l0", steps=1, keep="95%flops")
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("share", [0.98, 0.9])
+def test_a_ranking_removes_no_more_heads_than_it_needs(whisper: nn.Module, share: float, recompute: bool) -> None:
+    """Though heads of the encoder cost most, and a number of heads that is safe for all rankings is much smaller."""
+    batch = {"input_features": torch.randn(2, 16, 600), "labels": torch.randint(3, 99, (2, 7))}
+    task = hc.task.of([batch], nll=_nll)
+    budget = hc.Budget(share=share, unit="flops")
+    result = hc.prune(whisper, task, choose="gradient", keep=budget, recompute=recompute, verify=False, length=16)
+    price, removed = Price(whisper, "flops", length=16), [head for head in result.mask.heads if not result.mask[head]]
+    limit = price.limit(budget)
+    back = [price(result.mask.replace({head: 1})) for head in removed]  # with one of the removed heads
+    assert price(result.mask) <= limit < max(back)
+    safe = in_heads(whisper, budget, length=16).heads
+    assert safe is not None
+    assert len(result.mask.kept) >= safe
+
+
+def _nll(model: nn.Module, batch: Any) -> torch.Tensor:
+    logits_BTV = model(**batch).logits
+    return nn.functional.cross_entropy(logits_BTV.transpose(1, 2), batch["labels"], reduction="none").sum(1)
 
 
 @pytest.mark.parametrize("name", ["Phi", "Granite", "Mixtral"])

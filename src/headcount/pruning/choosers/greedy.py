@@ -38,15 +38,13 @@ class Greedy(Chooser):
         from headcount.pruning.search import Search
         from headcount.pruning.trail import follow
         from headcount.record.results.prune import ChoiceDetails
-        from headcount.selection.select import most_within
         from headcount.sites.locate import locate
 
         heads, budget = locate(model).of_kinds(pipeline.kinds), pipeline.budget
         price = execution.price(model, pipeline)
         limit = price.limit(budget) if price is not None else 0.0
-        if price is not None:  # fails before the search if the model costs too much without any of these heads
-            none_left = locate(model).mask(off=heads)
-            most_within(limit, lambda _: price(none_left), [0], what=budget.counts)
+        if price is not None:
+            price.check(budget, pipeline.kinds)  # fails before the search
         keep = budget.of(len(heads)) if price is None else None
         search = Search(
             model, self.data_of(data, pipeline), kinds=pipeline.kinds, compensate=pipeline.compensate,

@@ -18,6 +18,7 @@ class Rank(Chooser):
     """Removes the heads with the lowest scores; quality is measured after each step."""
 
     about: ClassVar[str] = "any score: the lowest go, a few at a time"
+    any_budget: ClassVar[bool] = True
     usually_tuned: ClassVar[bool] = True
 
     score: str = "gradient"
@@ -43,21 +44,28 @@ class Rank(Chooser):
         return self.score == "random"
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        from headcount.pruning.ranking import Order, Restrictions, counts_to, ranked_masks
+        from headcount.pruning.ranking import Order, Restrictions, counts_to, priced_masks, ranked_masks
         from headcount.selection.select import counted_layers
         from headcount.sites.locate import locate
 
         layers = counted_layers(locate(model).groups, pipeline.kinds, pipeline.shape)
-        gone = layers.total - layers.fitted(pipeline.budget)
+        budget, price = pipeline.budget, execution.price(model, pipeline)
+        if price is not None:
+            price.check(budget, pipeline.kinds)  # fails before the heads are scored
+        gone = layers.total - (layers.fitted(budget) if price is None else min(layers.counts, default=0))
         allowed = None if pipeline.shape.free else [0, *(layers.total - count for count in layers.counts)]
         counts = counts_to(layers.total, gone, self.step, allowed=allowed)
         seeded = {"seed": pipeline.seed} if self.random else {}
         order = Order(self.score, self.recompute, tuple({**seeded, **self.score_options}.items()))
         restrictions = Restrictions(pipeline.kinds, pipeline.shape)
+        task = self.data_of(data, pipeline)
+        ranked = (
+            ranked_masks(model, task, order, counts, restrictions)
+            if price is None
+            else priced_masks(model, task, order, counts, restrictions, budget=budget, price=price)
+        )
         masks = []
-        for number, mask in enumerate(
-            ranked_masks(model, self.data_of(data, pipeline), order, counts, restrictions), start=1
-        ):
+        for number, mask in enumerate(ranked, start=1):
             execution.progress(f"ranking by {self.score}", number, len(counts))
             masks.append(mask)
         return Choice(masks[-1], model, masks=masks[1:])
