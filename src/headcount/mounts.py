@@ -14,8 +14,8 @@ def is_mount(path: Path) -> bool:
     """
     if not path.exists():
         return False
-    own, around = _mount_number(path), _mount_number(path.parent)
-    return os.path.ismount(path) if own is None or around is None else own != around
+    number, parent_number = _mount_number(path), _mount_number(path.parent)
+    return os.path.ismount(path) if number is None or parent_number is None else number != parent_number
 
 
 def _mount_number(path: Path) -> str | None:
@@ -25,9 +25,9 @@ def _mount_number(path: Path) -> str | None:
     except (AttributeError, OSError):  # not Linux
         return None
     try:
-        found = re.search(r"^mnt_id:\s*(\d+)", Path(f"/proc/self/fdinfo/{descriptor}").read_text(), re.MULTILINE)
+        match = re.search(r"^mnt_id:\s*(\d+)", Path(f"/proc/self/fdinfo/{descriptor}").read_text(), re.MULTILINE)
     except OSError:  # without /proc
         return None
     finally:
         os.close(descriptor)
-    return found[1] if found else None
+    return match[1] if match else None

@@ -35,15 +35,15 @@ def move_in(fresh: Path, folder: Path) -> None:
     Others of the same name as a new one stay as NAME.old.
     """
     for file in sorted(fresh.iterdir(), key=Path.is_dir):  # files first: modules.json says whose the folders are
-        place = folder / file.name
+        target = folder / file.name
         if file.name == CARD and card_name(folder) != CARD:
-            place = folder / BESIDE_README
-        kept = os.path.lexists(place) and outlives(place, fresh, keep_companions=False)
-        if kept and not journal.same_file(place, file):
-            place.rename(journal.free_name(place))
-        elif place.is_dir() and not place.is_symlink():
-            journal.remove_folder(place)  # of a run that was killed here
-        file.replace(place)
+            target = folder / BESIDE_README
+        stays = os.path.lexists(target) and outlives(target, fresh, keep_companions=False)
+        if stays and not journal.same_file(target, file):
+            target.rename(journal.free_name(target))
+        elif target.is_dir() and not target.is_symlink():
+            journal.remove_folder(target)  # of a run that was killed here
+        file.replace(target)
 
 
 def _is_part(path: Path) -> bool:

@@ -50,13 +50,13 @@ def _correlation(left: Sequence[Relations], right: Sequence[Relations]) -> Inter
     Each model counts once, with its mean over the models of the other language, because pairs that share a model are
     not independent. All are measured on the same relations, whose part does not average out over models.
     """
-    sides = [[_mean_correlation(row, others) for row in rows] for rows, others in ((left, right), (right, left))]
+    sides = [[_mean_correlation(row, partners) for row in rows] for rows, partners in ((left, right), (right, left))]
     intervals = [pooled(defined, shared=True) for side in sides if (defined := [row for row in side if row])]
     return max(intervals, key=lambda interval: interval.high - interval.low, default=None)
 
 
-def _mean_correlation(relations: Relations, others: Sequence[Relations]) -> Interval | None:
-    rows = [_partial(relations, other) for other in others if len(_followed(relations, other)) >= _FEWEST]
+def _mean_correlation(relations: Relations, partners: Sequence[Relations]) -> Interval | None:
+    rows = [_partial(relations, other) for other in partners if len(_followed(relations, other)) >= _FEWEST]
     defined = [Interval(row.r, row.low, row.high) for row in rows if row.r == row.r]
     return averaged(defined) if defined else None
 

@@ -37,8 +37,8 @@ def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement
     if not measured[deciding].models:
         together = claim.measured(models)
         return missing(_APART) if together.models else together
-    others = [(group, row) for group, row in measured.items() if group != deciding and row.models]
-    apart = "".join(f"; apart: {_figure(row)} ({_difference(group, deciding)})" for group, row in others)
+    groups_apart = [(group, row) for group, row in measured.items() if group != deciding and row.models]
+    apart = "".join(f"; apart: {_figure(row)} ({_difference(group, deciding)})" for group, row in groups_apart)
     return replace(measured[deciding], detail=measured[deciding].detail + apart)
 
 

@@ -49,9 +49,9 @@ def _interval(quality: Quality) -> Interval:
 
 def _steps(studied: Sequence[Tradeoff]) -> str:
     scratch, whole = ([getattr(tradeoff.steps, name) for tradeoff in studied] for name in ("scratch", "whole"))
-    known = _range([steps for steps in whole if steps is not None]) or "an unknown number"
+    trained_steps = _range([steps for steps in whole if steps is not None]) or "an unknown number"
     unknown = f" ({whole.count(None)} unknown)" if 0 < whole.count(None) < len(whole) else ""
-    return f"{_range(scratch)} steps from scratch, the model itself had {known}{unknown}"
+    return f"{_range(scratch)} steps from scratch, the model itself had {trained_steps}{unknown}"
 
 
 def _range(numbers: Sequence[int]) -> str:

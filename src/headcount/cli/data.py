@@ -181,8 +181,8 @@ def tasked(
             if harness and not by_harness and not source.data:
                 raise click.UsageError("Missing option '--data'.")
             if not inferred and not by_harness and bool(task) != bool(source.data):
-                given, missing = ("--task", "--data") if task else ("--data", "--task")
-                raise click.UsageError(f"{given} does nothing without {missing}: give both, or neither.")
+                option, missing = ("--task", "--data") if task else ("--data", "--task")
+                raise click.UsageError(f"{option} does nothing without {missing}: give both, or neither.")
             if (task or inferred) and (source.data or by_harness):
                 work = Workload(task or "", source, measure_split, batch_size, max_length, metric, {"beams": beams})
             return function(work=work, **arguments)

@@ -115,8 +115,8 @@ def _sought(spelled: Sequence[str], text: str) -> list[Span | None]:
     SentencePiece models rewrite characters (one half becomes three, a capital a small letter): both sides are folded.
     A piece is sought in the rest of its word, the next word, and as many more as pieces before it were not found.
     """
-    letters = [(letter, place) for place, character in enumerate(text) for letter in _folded(character)]
-    folded, places = "".join(letter for letter, _ in letters), [*(place for _, place in letters), len(text)]
+    letters = [(letter, index) for index, character in enumerate(text) for letter in _folded(character)]
+    folded, places = "".join(letter for letter, _ in letters), [*(index for _, index in letters), len(text)]
     word_ends = [word.end() for word in re.finditer(r"\S+", folded)]
     spans: list[Span | None] = []
     cursor = missed = 0

@@ -86,11 +86,11 @@ def _text_column(row: Row, location: str, pair: str | None) -> str:
     """
     columns = [column for column in row if column != pair]
     text = find_column(columns, TEXT_COLUMNS, location, option="text= (--text-column)")
-    others = [column for column in columns if column in _TEXTS and column != text]
-    if others and pair is None:
+    further_texts = [column for column in columns if column in _TEXTS and column != text]
+    if further_texts and pair is None:
         raise CorpusError(
-            f"{location} has the columns {text} and {', '.join(others)}. If the model reads two texts, name the first "
-            "with text= (--text-column) and the second with pair= (--pair); else name the one it reads with text=."
+            f"{location} has the columns {text} and {', '.join(further_texts)}. If the model reads two texts, name the "
+            "first with text= (--text-column) and the second with pair= (--pair); else name the one that it reads."
         )
     return text
 
@@ -130,9 +130,9 @@ def _spelled(names: Sequence[str], classes: Sequence[str], data: str) -> list[st
 
     Numbers are then taken as they are, with a warning.
     """
-    known = {name.casefold(): name for name in classes}
-    if len(known) == len(classes) and all(name.casefold() in known for name in names):
-        return [known[name.casefold()] for name in names]
+    by_folded_name = {name.casefold(): name for name in classes}
+    if len(by_folded_name) == len(classes) and all(name.casefold() in by_folded_name for name in names):
+        return [by_folded_name[name.casefold()] for name in names]
     if all(name.isdecimal() for name in classes):  # numbers as names, which say nothing of their order
         return None
     warnings.warn(

@@ -296,15 +296,15 @@ class Measurement:
         """Trials among the keys that a mask allows; those of another site of the kind if it sees the same."""
         if site.kind not in self._shown:
             self._shown[site.kind] = [self._show(site.kind, self._view(site.kind))]
-        whole = self._shown[site.kind][0]
-        if mask is None or mask.shape[-1] != whole.view.keys.ids_BT.shape[1]:
-            return whole
-        view = replace(whole.view, allowed_BQK=allowed_keys(site, mask))
-        shown = next((shown for shown in self._shown[site.kind] if shown.view.equals(view)), None)
-        if shown is None:
-            shown = self._show(site.kind, view)
-            self._shown[site.kind].append(shown)
-        return shown
+        unlimited = self._shown[site.kind][0]
+        if mask is None or mask.shape[-1] != unlimited.view.keys.ids_BT.shape[1]:
+            return unlimited
+        view = replace(unlimited.view, allowed_BQK=allowed_keys(site, mask))
+        stage = next((stage for stage in self._shown[site.kind] if stage.view.equals(view)), None)
+        if stage is None:
+            stage = self._show(site.kind, view)
+            self._shown[site.kind].append(stage)
+        return stage
 
     def _show(self, kind: str, view: View) -> _Shown:
         """Compute trials and chance once for all sites with this view."""

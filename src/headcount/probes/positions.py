@@ -68,17 +68,17 @@ def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = No
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
     ids = [getattr(part, name, None) for part in (config, text_config) for name in _IDS]
     flat = [token for value in ids for token in (value if isinstance(value, list) else [value])]
-    found = {int(token) for token in flat if token is not None}
+    special = {int(token) for token in flat if token is not None}
     paddings = {getattr(part, "pad_token_id", None) for part in (config, text_config)}
     module = configured_module(model)
-    if found <= paddings and "input_ids" in inspect.signature(module.forward).parameters:
+    if special <= paddings and "input_ids" in inspect.signature(module.forward).parameters:
         warnings.warn(
             f"The config of {type(module).__name__} names no special tokens besides padding, and there is no "
             "tokenizer: [CLS], [SEP] and the like count as words. Give tokenizer= or, for confidence, specials=, the "
             "ids to leave out.",
             stacklevel=3,
         )
-    return found
+    return special
 
 
 def sides(

@@ -70,5 +70,5 @@ def _in_words(model: nn.Module, idle: Sequence[Site]) -> str:
 def _advice(model: nn.Module, idle: Sequence[Site]) -> str:
     silent = {site.kind for site in idle}
     ran = tuple(kind for kind in locate(model).kinds if kind not in silent)
-    others = f"Choose among the kinds that did, kinds={ran}, or use" if ran else "Use"
-    return f"{others} data that every kind of attention runs on."
+    advice = f"Choose among the kinds that did, kinds={ran}, or use" if ran else "Use"
+    return f"{advice} data that every kind of attention runs on."

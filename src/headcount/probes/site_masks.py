@@ -38,10 +38,10 @@ def site_masks(model: nn.Module) -> Iterator[dict[SiteKey, Tensor]]:
 def allowed_keys(site: Site, mask: Tensor) -> Tensor:
     """[B, Q, K], on the CPU: whether a mask lets a query attend to a key. B and Q may be 1."""
     allowed_BHQK = attends(mask)
-    own = getattr(site.module, "bias", None)  # of GPT-Neo, whose local layers have a window of their own
-    if isinstance(own, Tensor) and own.dtype == torch.bool and own.dim() == 4:
+    buffer = getattr(site.module, "bias", None)  # of GPT-Neo, whose local layers have a window of their own
+    if isinstance(buffer, Tensor) and buffer.dtype == torch.bool and buffer.dim() == 4:
         queries, keys = mask.shape[-2:]
-        allowed_BHQK = allowed_BHQK & own[..., keys - queries : keys, :keys]
+        allowed_BHQK = allowed_BHQK & buffer[..., keys - queries : keys, :keys]
     return allowed_BHQK.any(1).cpu()
 
 

@@ -180,11 +180,11 @@ def clear_finished(out: Path) -> None:
 
 def _remove_search(folder: Path) -> None:
     """Remove the files of a search; the folder too, unless the user has written something else into it."""
-    own = [path for path in journal.contents(folder) if path.name in (*_NO_STATES, _RECORD) or is_trail(path)]
-    if len(own) == len(journal.contents(folder)):
+    files = [path for path in journal.contents(folder) if path.name in (*_NO_STATES, _RECORD) or is_trail(path)]
+    if len(files) == len(journal.contents(folder)):
         journal.remove_folder(folder)
         return
-    for path in sorted(own, key=lambda path: path.name == _SETTINGS):  # last: it makes the rest unfinished work
+    for path in sorted(files, key=lambda path: path.name == _SETTINGS):  # last: it makes the rest unfinished work
         path.unlink()
 
 

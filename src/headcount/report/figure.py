@@ -98,8 +98,8 @@ def model_name(record: Record, records: Sequence[Record] = ()) -> str:
 def data_apart(record: Record, records: Sequence[Record]) -> str:
     """The data of a record to append to its name, if others of its model have other data: `, film test`."""
     name, model = data_name(record, records), record.signature.model
-    others = {data_name(other, records) for other in records if other.signature.model == model} - {name, ""}
-    return f", {name}" if name and others else ""
+    other_data = {data_name(other, records) for other in records if other.signature.model == model} - {name, ""}
+    return f", {name}" if name and other_data else ""
 
 
 def origin(record: Record) -> dict[str, str]:

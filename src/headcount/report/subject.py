@@ -81,8 +81,10 @@ class _Bundle:
         )
 
     def shares_data(self, other: _Bundle) -> bool:
-        own, others = ({data for record in one.records for data in known_data(record)} for one in (self, other))
-        return bool(own & others)
+        data, other_data = (
+            {data for record in subject.records for data in known_data(record)} for subject in (self, other)
+        )
+        return bool(data & other_data)
 
     def add(self, other: _Bundle) -> None:
         self.records += other.records
@@ -135,17 +137,17 @@ def _folder(record: Record) -> str:
     return normpath(record.signature.model)
 
 
-def _of_one_model(some: Sequence[Record], others: Sequence[Record]) -> bool:
+def _of_one_model(records: Sequence[Record], other_records: Sequence[Record]) -> bool:
     """Whether records of the same name may be of the same weights: some hash is the same, or unknown."""
-    hashes, more = ({record.signature.weights for record in records} - {""} for records in (some, others))
+    hashes, more = ({record.signature.weights for record in side} - {""} for side in (records, other_records))
     return not hashes or not more or bool(hashes & more)
 
 
-def _judged_alike(some: Sequence[Record], others: Sequence[Record]) -> bool:
+def _judged_alike(records: Sequence[Record], other_records: Sequence[Record]) -> bool:
     """Whether the qualities without heads may be of the same data: some hash is the same, or unknown."""
     data, more = (
-        {measured_data(record) for record in records if isinstance(record.parts, _JUDGED)} - {""}
-        for records in (some, others)
+        {measured_data(record) for record in side if isinstance(record.parts, _JUDGED)} - {""}
+        for side in (records, other_records)
     )
     return not data or not more or bool(data & more)
 

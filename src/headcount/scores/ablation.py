@@ -76,8 +76,8 @@ def ablation(
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")
     metric = task.metric
-    chosen = locate(model).heads if heads is None else locate(model).find(heads)
-    variants = [Variant(head.site, (head,)) for head in chosen]
+    ablated = locate(model).heads if heads is None else locate(model).find(heads)
+    variants = [Variant(head.site, (head,)) for head in ablated]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
     finished = shelf(folder, model, task, identity(signature, variants))

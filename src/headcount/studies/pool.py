@@ -67,12 +67,12 @@ def _resolved(model: str) -> str:
 def _folders(models: Sequence[str], out: Path) -> list[Path]:
     """The folder of each model: where its study was begun, whatever it would be named beside these models; else new."""
     begun = _begun(out)
-    folders, taken = [], set(begun.values())
+    folders, used_folders = [], set(begun.values())
     for number, (model, name) in enumerate(zip(models, folder_names(models), strict=True), start=1):
         folder = begun.get(_resolved(model), out / name)
-        while _resolved(model) not in begun and folder in taken:
+        while _resolved(model) not in begun and folder in used_folders:
             folder = folder.with_name(f"{folder.name}-{number}")
-        taken.add(folder)
+        used_folders.add(folder)
         folders.append(folder)
     return folders
 
@@ -135,10 +135,10 @@ def _save_pool(folders: Sequence[Path], out: Path) -> Record[Pool]:
 def folder_names(models: Sequence[str]) -> list[str]:
     """The last part of each model's path or hub id, with its number if two are the same; twice if that is taken."""
     names = [model.rstrip("/").rpartition("/")[2] for model in models]
-    taken, folders = {name for name in names if names.count(name) == 1}, []
+    used_names, folders = {name for name in names if names.count(name) == 1}, []
     for number, name in enumerate(names, start=1):
-        folder = name if name in taken else f"{name}-{number}"
-        while name not in taken and folder in taken:
+        folder = name if name in used_names else f"{name}-{number}"
+        while name not in used_names and folder in used_names:
             folder += f"-{number}"
         folders.append(folder)
     return folders

@@ -114,11 +114,11 @@ def persons(sentences: Sentences) -> dict[str, int]:
     """
     trees = [tree for tree in sentences if isinstance(tree, Tree)]
     subjects = [(tree, arc.dependent) for tree in trees for arc in tree.arcs("nsubj")]
-    found = [tree.persons[place] if tree.persons else "" for tree, place in subjects]
-    if not any(found):
-        found = [_ENGLISH.get(tree.words[place].lower(), "") for tree, place in subjects]
-    counts = Counter(person if person in ("1", "2") else "3" for person in found)
-    return {person: counts[person] for person in "123"} if any(found) else {}
+    persons = [tree.persons[index] if tree.persons else "" for tree, index in subjects]
+    if not any(persons):
+        persons = [_ENGLISH.get(tree.words[index].lower(), "") for tree, index in subjects]
+    counts = Counter(person if person in ("1", "2") else "3" for person in persons)
+    return {person: counts[person] for person in "123"} if any(persons) else {}
 
 
 def best_heads(measured: Roles) -> tuple[Best, ...]:

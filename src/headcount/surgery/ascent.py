@@ -139,8 +139,8 @@ class Ascent:
         """
         sites = {site.key: site for site in locate(self._model) if site.num_heads}
         layers = layers_of(sites.values())
-        wanted = {key: site for key, site in sites.items() if self._wanted is None or key in self._wanted}
-        weights = {key: Projection.of(site).weight_OK for key, site in wanted.items()}
+        needed = {key: site for key, site in sites.items() if self._wanted is None or key in self._wanted}
+        weights = {key: Projection.of(site).weight_OK for key, site in needed.items()}
         fit, held_out = (
             {key: Moments.none(weight_OK.shape[1], 0, weight_OK.device) for key, weight_OK in weights.items()}
             for _ in range(2)
@@ -154,7 +154,7 @@ class Ascent:
                 contexts.setdefault(site.key, []).append(self._context(site, context_BTA, inputs))
 
             hooks.see_call(self._model, partial(runs.update, ["model"]))
-            for site in wanted.values():
+            for site in needed.values():
                 hooks.see_input(site.output, partial(see, site))
                 hooks.change_output(site.output, partial(_append, outputs, site.key))
             total = sum(1 for _ in self._batches())
@@ -181,7 +181,7 @@ class Ascent:
                 self._progress("full model", count, total)
         self._ways = {number: way for ways in processes.gather(self._ways) for number, way in ways.items()}
         order = _joint_order([list(self._ways[number].calls) for number in sorted(self._ways)])
-        self._sites = [wanted[key] for key in order]
+        self._sites = [needed[key] for key in order]
         for key in order:
             fitted = fit[key].shared()
             self._means[key] = (fitted + held_out[key].shared()).means[0], fitted.means[0]
@@ -239,12 +239,12 @@ def _joint_order(orders: Sequence[Sequence[SiteKey]]) -> list[SiteKey]:
     """One order of the sites of all batches: a site that no earlier batch reaches comes right before the next one."""
     joint: list[SiteKey] = []
     for order in orders:
-        place = len(joint)
+        index = len(joint)
         for key in reversed(order):
             if key in joint:
-                place = joint.index(key)
+                index = joint.index(key)
             else:
-                joint.insert(place, key)
+                joint.insert(index, key)
     return joint
 
 

@@ -96,22 +96,22 @@ class Price:
         Heads of a group save the same, and the last one its key/value head too. Times are too noisy to be compared
         head by head: FLOPs stand for milliseconds.
         """
-        sites, whole = locate(self._model), self._by_site(self._model)
+        sites, spent_by_site = locate(self._model), self._by_site(self._model)
         counted = [group for group in sites.groups if kinds is None or group[0].kind in kinds]
         largest = {group[0].site: group for group in sorted(counted, key=len)}
-        by_head = self._saved(whole, [group[0] for group in largest.values()])
-        by_group = self._saved(whole, [head for group in largest.values() for head in group])
+        by_head = self._saved(spent_by_site, [group[0] for group in largest.values()])
+        by_group = self._saved(spent_by_site, [head for group in largest.values() for head in group])
         values = dict.fromkeys(sites.heads, 0.0)
-        for *others, last in counted:
+        for *earlier, last in counted:
             site = last.site
-            values |= dict.fromkeys(others, by_head[site])
+            values |= dict.fromkeys(earlier, by_head[site])
             values[last] = by_group[site] - (len(largest[site]) - 1) * by_head[site]
         return HeadGrid(list(values.items()))
 
-    def _saved(self, whole: Mapping[SiteKey, float], off: Sequence[Head]) -> dict[SiteKey, float]:
+    def _saved(self, spent_by_site: Mapping[SiteKey, float], off: Sequence[Head]) -> dict[SiteKey, float]:
         """What every site costs less without these heads."""
         without = self._by_site(remove(self._model, locate(self._model).mask(off=off), verify=False))
-        return {site: spent - without.get(site, 0.0) for site, spent in whole.items()}
+        return {site: spent - without.get(site, 0.0) for site, spent in spent_by_site.items()}
 
     def _by_site(self, model: nn.Module) -> Mapping[SiteKey, float]:
         """FLOPs of each site; its parameters if these are the unit, or FLOPs cannot be counted."""

@@ -19,12 +19,12 @@ _TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}  # of a loss; other type
 
 def check_ids(model: nn.Module, ids: Tensor) -> None:
     """Raise if the model has no embedding for a token id: the tokenizer belongs to another model."""
-    known = _vocabulary(model)
+    vocabulary = _vocabulary(model)
     largest = int(ids.max()) if ids.numel() else 0
-    if known is not None and largest >= known:
+    if vocabulary is not None and largest >= vocabulary:
         raise UsageError(
-            f"The tokenizer produces token {largest}, but {_class_name(model)} has only {known} embeddings: it is the "
-            "tokenizer of another model. Load the one that was saved with this model."
+            f"The tokenizer produces token {largest}, but {_class_name(model)} has only {vocabulary} embeddings: it is "
+            "the tokenizer of another model. Load the one that was saved with this model."
         )
 
 

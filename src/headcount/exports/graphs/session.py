@@ -73,10 +73,10 @@ class GraphModel:
         """Inputs that the graphs of an export do not have: another program wrote this graph, or it is one of two."""
         text = {"input_ids", "attention_mask"}
         if self._encoder is not None:
-            known = {"input_ids", "encoder_attention_mask"}
+            expected = {"input_ids", "encoder_attention_mask"}
         else:
-            known = text if self.writes else text | {"token_type_ids"}
-        foreign = [name for name in self._main.shapes if name not in known and not name.startswith(PAST)]
+            expected = text if self.writes else text | {"token_type_ids"}
+        foreign = [name for name in self._main.shapes if name not in expected and not name.startswith(PAST)]
         return foreign + [name for name in (self._encoder.shapes if self._encoder else ()) if name not in text]
 
     @property
