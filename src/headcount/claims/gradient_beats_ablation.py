@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headcount.claims.claim import Claim, Measurement, above, deviation
-from headcount.claims.leads import beyond_chance, decided_by_leads, leading, random_orders, variance_of_order
+from headcount.claims.leads import beyond_chance, decided_by_leads, leading, variance_of_order
 from headcount.claims.steps import ordered_by
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves, Lead
@@ -37,7 +37,7 @@ def _of_one_model(measurement: Measurement, curves: Curves, lead: Lead) -> Measu
         detail = f"{measurement.detail}; one model needs two random orders, which say how much orders differ by chance"
         return replace(measurement, holds=None, detail=detail)
     examples = deviation(Interval(lead.value, lead.low, lead.high)) ** 2
-    interval = beyond_chance(lead, examples, 2 * of_order, random_orders(curves))
+    interval = beyond_chance(curves, lead, examples, 2 * of_order)
     return replace(measurement, interval=interval, holds=above(interval, 0.0))
 
 

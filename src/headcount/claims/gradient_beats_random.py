@@ -35,7 +35,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 def _beyond_chance(curves: Curves, lead: Lead) -> Interval:
     """The lead of one model, with an interval that one more random order is in."""
     orders, of_order = random_orders(curves), variance_of_order(curves, "gradient") or 0.0
-    return beyond_chance(lead, (lead.variance or {}).get("examples", 0.0), of_order * (1 + 1 / orders), orders)
+    return beyond_chance(curves, lead, (lead.variance or {}).get("examples", 0.0), of_order * (1 + 1 / orders))
 
 
 CLAIM = Claim(

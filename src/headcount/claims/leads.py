@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from headcount.claims.claim import NORMAL, Measurement, above, least, missing
 from headcount.claims.steps import SEEN, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves, Lead
 from headcount.statistics import Interval, half_width
+
+_RANGES = {"BLEU": 100.0, "accuracy": 1.0, "token accuracy": 1.0, "F1": 1.0, "Matthews": 2.0}  # highest less lowest
 
 
 def lead_of(curves: Curves, first: str, second: str) -> Lead | None:
@@ -27,8 +30,9 @@ def decided_by_leads(models: Sequence[StudiedModel], pairs: Sequence[tuple[str, 
     if not rows:
         return missing(SEEN if seen else reason)
     parts = [[_interval(row[number], several=len(rows) > 1) for _, row in rows] for number in range(len(pairs))]
-    interval = least(parts, shared=True)
-    return Measurement(interval, above(interval, 0.0), len(rows), 1, rows[0][0].metric)
+    metric = rows[0][0].metric
+    interval = _within(least(parts, shared=True), metric)
+    return Measurement(interval, above(interval, 0.0), len(rows), 1, metric)
 
 
 def leading(models: Sequence[StudiedModel], pair: tuple[str, str]) -> list[tuple[Curves, Lead]]:
@@ -40,15 +44,16 @@ def random_orders(curves: Curves) -> int:
     return sum(curve.order == "random" for curve in curves.curves)
 
 
-def beyond_chance(lead: Lead, examples: float, of_order: float, orders: int) -> Interval:
+def beyond_chance(curves: Curves, lead: Lead, examples: float, of_order: float) -> Interval:
     """The lead of one model, with an interval that a lead by chance is in.
 
     A score gives a single order, which differs from others that are as good by chance. Several models have several
     such orders: their leads vary between models.
-    examples, of_order: variance over examples, and by chance, which so many random orders show.
+    examples, of_order: variance over examples, and by chance, which the random orders of the model show.
     """
-    half = float(half_width((of_order + examples) ** 0.5, orders))
-    return Interval(lead.value, min(lead.low, lead.value - half), max(lead.high, lead.value + half))
+    half = float(half_width((of_order + examples) ** 0.5, random_orders(curves)))
+    interval = Interval(lead.value, min(lead.low, lead.value - half), max(lead.high, lead.value + half))
+    return _within(interval, curves.metric)
 
 
 def variance_of_order(curves: Curves, order: str) -> float | None:
@@ -57,6 +62,12 @@ def variance_of_order(curves: Curves, order: str) -> float | None:
     if lead is None or orders < 2:
         return None
     return orders * (lead.variance or {}).get("seeds", 0.0)  # the mean of all has this divided by their number
+
+
+def _within(interval: Interval, metric: str) -> Interval:
+    """An interval of differences without those that the metric cannot have."""
+    largest = _RANGES.get(metric, inf)
+    return interval._replace(low=max(interval.low, -largest), high=min(interval.high, largest))
 
 
 def _interval(lead: Lead, *, several: bool) -> Interval:

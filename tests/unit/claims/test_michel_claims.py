@@ -78,6 +78,22 @@ def test_two_orders_that_know_nothing_differ_rarely() -> None:
     assert called / 200 < 0.09
 
 
+def test_a_lead_is_no_larger_than_the_metric_can_be() -> None:
+    """Three random orders that differ much make intervals wide, but BLEU is between 0 and 100."""
+    record = curves(late)
+    gradient, single, *_, control = record.parts.curves
+    lines = (gradient, single, *(replace(control, seed=seed) for seed in range(3)))
+    variance = {"examples": 1.0, "seeds": 300.0}
+    leads = (
+        Lead("gradient", "ablation", 0.15, 0.65, 1.5, 0.0, 3.0),
+        Lead("gradient", "random", 0.15, 0.65, 37.0, 0.0, 74.0, variance),
+    )
+    parts = replace(record.parts, metric="BLEU", curves=lines, leads=leads)
+    for claim in ("M5", "M6"):
+        verdict = decide(CLAIMS[claim], [model(replace(record, parts=parts))])
+        assert (verdict.low, verdict.high) == (-100.0, 100.0)
+
+
 def test_one_model_without_random_orders_does_not_say_how_much_orders_differ() -> None:
     record = curves(late, ablation=straight)
     assert decide(CLAIMS["M6"], [model(record)]).holds is True
