@@ -24,6 +24,7 @@ def ledger(models: Sequence[StudiedModel], papers: Sequence[str] = ("voita2019",
 def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement:
     """The measurement of the largest group of models that are alike; what the other groups say is a detail.
 
+    Open if another group is as large and has another verdict: which one comes first does not decide.
     Models of one shape and data that differ by their seeds are draws from one population. A mean over models of two
     shapes would depend on how many of each happen to be there, and a difference of two of each could be one of shapes.
     """
@@ -39,7 +40,10 @@ def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement
         return missing(_APART) if together.models else together
     groups_apart = [(group, row) for group, row in measured.items() if group != deciding and row.models]
     apart = "".join(f"; apart: {_figure(row)} ({_difference(group, deciding)})" for group, row in groups_apart)
-    return replace(measured[deciding], detail=measured[deciding].detail + apart)
+    rivals = [row for _, row in groups_apart if row.models == measured[deciding].models]
+    agreed = all(row.holds == measured[deciding].holds for row in rivals)
+    holds = measured[deciding].holds if agreed else None
+    return replace(measured[deciding], holds=holds, detail=measured[deciding].detail + apart)
 
 
 def _group(claim: Claim, model: StudiedModel) -> tuple[str, ...]:

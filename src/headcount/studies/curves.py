@@ -6,9 +6,12 @@ Shapes: K random orders, N examples, C columns of statistics.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import permutations
+from math import ceil, floor
 
 import numpy as np
 from torch import nn
@@ -110,9 +113,16 @@ def pruning_curves(
 def _lines(
     model: nn.Module, task: Task, measured: Task, plan: CurvePlan, kinds: tuple[str, ...], progress: Progress
 ) -> Iterator[_Line]:
+    totals = Counter(head.kind for head in locate(model).heads)
+    fewest = min(totals.values())
+    knots = counts_to(fewest, round(plan.upto * fewest), plan.step)
+
     def line(order: Order, removable_kinds: tuple[str, ...], seed: int | None = None) -> _Line:
-        total = sum(head.kind in removable_kinds for head in locate(model).heads)
+        total = sum(totals[kind] for kind in removable_kinds)
         counts = counts_to(total, round(plan.upto * total), plan.step)
+        if removable_kinds != kinds:  # kinds are compared at the shares that the smallest one has
+            exact = [Fraction(knot * total, fewest) for knot in knots]
+            counts = sorted({*counts, *map(floor, exact), *map(ceil, exact)})
         name = " ".join(
             [
                 order.score,
@@ -184,13 +194,13 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
         first, second = (_between(by_order[order], *_MIDDLE) for order in (name, baseline))
         if first and second:
             yield Lead(name, baseline, *_MIDDLE, *lead(first, second))
-    for name, baseline in permutations(by_kind, 2):
-        pair = [by_kind[kind] for kind in (name, baseline)]
-        start, end = _BEYOND[0], min(_BEYOND[1], *(_shares(line)[-1] for line in pair))
-        if end > start:
-            first, second = ([step.quality for step in line.steps] for line in pair)
-            weights = [curve_weights(_shares(line), start, end) for line in pair]
-            yield Lead(name, baseline, start, end, *lead(first, second, weights=weights))
+    shares = {kind: _shares(line) for kind, line in by_kind.items()}
+    knots = min(shares.values(), key=len, default=[])  # of the kind with the fewest heads, for all
+    start, end = _BEYOND[0], min([_BEYOND[1], *(positions[-1] for positions in shares.values())])
+    for name, baseline in permutations(by_kind, 2) if end > start else ():
+        first, second = ([step.quality for step in by_kind[kind].steps] for kind in (name, baseline))
+        weights = [curve_weights(shares[kind], start, end, knots=knots) for kind in (name, baseline)]
+        yield Lead(name, baseline, start, end, *lead(first, second, weights=weights))
     random = [_between(line, *_MIDDLE) for line in lines if line.order == "random"]
     for name, line in by_order.items():
         if random and (steps_of_line := _between(line, *_MIDDLE)):

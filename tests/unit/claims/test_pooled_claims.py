@@ -172,3 +172,14 @@ def test_the_smallest_of_several_is_not_called_low_by_chance() -> None:
         called[1] += row.high < 0
     assert called[0] <= 35
     assert called[1] <= 35  # 2.5% and the error of 1,000 draws
+
+
+def test_two_groups_of_the_same_size_do_not_decide_by_their_order() -> None:
+    few, many = ([model(ablation(worse), name=f"{data}{seed}", source={"data": data}) for seed in range(3)]
+                 for worse, data in ((4, "x"), (40, "y")))  # fmt: skip
+    for models in ([*few, *many], [*many, *few]):
+        verdict = decide(CLAIMS["M1"], models)
+        assert verdict.holds is None
+        assert "apart" in verdict.detail
+    assert decide(CLAIMS["M1"], few).holds is True
+    assert decide(CLAIMS["M1"], [*few, *many[:2]]).holds is True

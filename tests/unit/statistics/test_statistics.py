@@ -473,4 +473,10 @@ def test_curves_that_fall_alike_have_the_same_mean_whatever_their_steps() -> Non
         assert weights.sum() == pytest.approx(1)
         assert weights @ (1 - np.array(positions)) == pytest.approx(0.2)
     assert curve_weights([0, 0.5, 1], 0.6, 1) == pytest.approx([0, 0.4, 0.6])
+    quarters = [0, 0.25, 0.5, 0.75, 1]
+    late = curve_weights(quarters, 0.6, 1) @ (1 - np.array(quarters) ** 6)
+    for steps in (4, 8, 12):  # curves that fall late: straight lines between fewer steps lie lower
+        positions = np.arange(steps + 1) / steps
+        weights = curve_weights(positions.tolist(), 0.6, 1, knots=quarters)
+        assert weights @ (1 - positions**6) == pytest.approx(late)
     assert curve_weights([0, 0.5, 0.75], 0.6, 0.75) == pytest.approx([0, 0.3, 0.7])

@@ -126,6 +126,28 @@ def test_each_kind_alone(tmp_path: Path) -> None:
         assert row.low <= row.value <= row.high
 
 
+def test_kinds_are_compared_at_the_shares_of_the_smallest(tmp_path: Path) -> None:
+    """A decoder of 4 heads has steps at 75 and 100%: straight lines between them lie below a curve that falls late."""
+    tokenizer = laboratory.vocabulary(tmp_path / "vocabulary")
+    pairs = laboratory.parallel()["dev"]
+    task = hc.task("translation", source=pairs["source"], target=pairs["target"], tokenizer=tokenizer, metric="loss")
+    whole = laboratory.model(tokenizer, encoder_layers=3, decoder_layers=1)
+    record = pruning_curves(whole, task, plan=CurvePlan(orders=("magnitude",), random=0, step=0.1))
+    curves = {line.kinds[0]: {point.share: point.value for point in line.points} for line in record.parts.by_kind}
+    quarters = [0.5, 0.75, 1.0]
+    assert list(curves["cross"])[2:] == quarters
+    assert {*quarters} < {*curves["encoder"]}
+    means = {kind: _mean_beyond_60_percent(*(curve[share] for share in quarters)) for kind, curve in curves.items()}
+    (row,) = (row for row in record.parts.leads if (row.first, row.second) == ("encoder", "cross"))
+    assert row.value == pytest.approx(means["cross"] - means["encoder"])  # of a loss
+
+
+def _mean_beyond_60_percent(at_50: float, at_75: float, at_100: float) -> float:
+    """Of straight lines between these points."""
+    at_60 = at_50 + 0.4 * (at_75 - at_50)
+    return (0.15 * (at_60 + at_75) / 2 + 0.25 * (at_75 + at_100) / 2) / 0.4
+
+
 def test_plans_that_make_no_sense() -> None:
     with pytest.raises(UsageError, match="Random orders are the control: give their number"):
         CurvePlan(orders=("random", "gradient"))

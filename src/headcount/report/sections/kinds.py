@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from headcount.record import Record
@@ -16,19 +18,23 @@ def _by_kind(parts: Curves) -> dict[str, Curve]:
     return {curve.kinds[0]: curve for curve in parts.by_kind or ()}
 
 
-def _lost_beyond(curve: Curve, higher_is_better: bool, share: float = 0.6) -> float:
-    """Mean loss of the curve with more than this share of the kind removed."""
+def _lost_beyond(curve: Curve, knots: Sequence[float], higher_is_better: bool, share: float = 0.6) -> float:
+    """Mean loss of the curve with more than this share of the kind removed.
+
+    knots: the shares that all kinds are compared at.
+    """
     points = curve.points
     if points[-1].share <= share:
         return 0.0
-    weights = curve_weights([point.share for point in points], share, points[-1].share)
+    weights = curve_weights([point.share for point in points], share, points[-1].share, knots=knots)
     mean = float(weights @ np.array([point.value - points[0].value for point in points]))
     return -mean if higher_is_better else mean
 
 
 def _worst(parts: Curves) -> str:
     curves = _by_kind(parts)
-    return max(curves, key=lambda kind: _lost_beyond(curves[kind], parts.higher_is_better))
+    knots = [point.share for point in min(curves.values(), key=lambda curve: len(curve.points)).points]
+    return max(curves, key=lambda kind: _lost_beyond(curves[kind], knots, parts.higher_is_better))
 
 
 def _costs_most(parts: Curves) -> str:
