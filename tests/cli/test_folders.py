@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 from pathlib import Path
@@ -178,8 +179,20 @@ def test_results_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
         assert done.exit_code == 1
         assert message in " ".join(done.output.split())
         assert file.read_text() == content
-    file.write_text(subjects.score(subjects.ONE_LAYER).to_json())
+    content = replace_model(subjects.score(subjects.ONE_LAYER).to_json(), "another-model")
+    file.write_text(content)
+    done = run("score", *given, "--out", str(tmp_path))
+    assert "is the result of 'score' on another-model, which that on" in " ".join(done.output.split())
+    assert file.read_text() == content
+    file.write_text(replace_model(content, given[0]))
     assert "would replace" not in run("score", *given, "--out", str(tmp_path)).output
+
+
+def replace_model(record: str, name: str) -> str:
+    """The JSON of a record with another name of the model."""
+    content = json.loads(record)
+    content["signature"]["model"] = name
+    return json.dumps(content)
 
 
 def begin(name: str, writer: Path, out: Path, patch: pytest.MonkeyPatch, *options: str) -> list[str]:

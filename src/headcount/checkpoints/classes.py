@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import transformers
@@ -21,7 +22,10 @@ TASKS = {
 
 
 def task_class(config: PreTrainedConfig, task: str, name: str, trust_remote_code: bool = False) -> Any:
-    """The class for a task and the model type of a config, or that of the code in the checkpoint, if it is trusted."""
+    """The class for a task and the model type of a config, or that of the code in the checkpoint, if it is trusted.
+
+    Warns if the checkpoint was saved from a class that transformers does not have, which may compute something else.
+    """
     if trust_remote_code and TASKS[task] in custom_classes(config):
         return getattr(transformers, TASKS[task])
     mapping = getattr(transformers, TASKS[task])._model_mapping
@@ -30,7 +34,18 @@ def task_class(config: PreTrainedConfig, task: str, name: str, trust_remote_code
             f"{name} is a {config.model_type} model; transformers has none of that type for {task}. "
             f"Give a model for {task}, or a task that this model is for."
         )
-    return _classes(mapping, type(config))[0]
+    stock_class = _classes(mapping, type(config))[0]
+    if custom_classes(config) and not trust_remote_code:
+        raise code_needed(config, name)
+    architecture = saved_class_name(config)
+    if architecture is not None and not hasattr(transformers, architecture):
+        warnings.warn(
+            f"{name} was saved from the class {architecture}, which transformers does not have, and is loaded as "
+            f"{stock_class.__name__}: if {architecture} computes anything else, results are of another model. In "
+            "Python, pass model_class= to hc.load.",
+            stacklevel=3,
+        )
+    return stock_class
 
 
 def saved_class(config: PreTrainedConfig, name: str, trust_remote_code: bool) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import torch
 import transformers
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from headcount.checkpoints.classes import (
     TASKS,
@@ -139,6 +140,11 @@ def _from_pretrained(
     pruned = manifest is not None and bool(check(manifest))
     if pruned and model_class is transformers.AutoModel:
         raise CheckpointError(f"{name} is a pruned model and its config does not name its class. Pass model_class=.")
+    if pruned and hasattr(model_class, "from_config"):  # an Auto class, for code in the checkpoint
+        if not options["trust_remote_code"]:
+            raise code_needed(config, name)
+        revision = {"revision": options["revision"]} if "revision" in options else {}
+        model_class = get_class_from_dynamic_module(config.auto_map[model_class.__name__], name, **revision)
     loader = pruned_class(model_class) if pruned else model_class
     try:
         model, report = loader.from_pretrained(
@@ -163,7 +169,10 @@ def text_limit(source: str, *, task: str, trust_remote_code: bool = False, **opt
     with _clear_errors(source):
         config = _config(source, None, {**options, "trust_remote_code": trust_remote_code})
         with torch.device("meta"):
-            return position_limit(task_class(config, task, source)(config))
+            model_class = task_class(config, task, source, trust_remote_code)
+            automatic = hasattr(model_class, "from_config")  # for code in the checkpoint
+            built = model_class.from_config(config, trust_remote_code=True) if automatic else model_class(config)
+            return position_limit(built)
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
+from torch import nn
 from transformers import PreTrainedModel
 
 from headcount import journal
@@ -59,6 +60,17 @@ class {body}(transformers.{body}):
 """
 
 
+def loading_classes(model: nn.Module) -> list[str]:
+    """The Auto classes that load this model. Raises if there are none: code of its own cannot be part of ours."""
+    name, config = type(model).__name__, getattr(model, "config", None)
+    automatic = automatic_classes(type(config), name) if config is not None and hasattr(transformers, name) else []
+    if not automatic:
+        raise CheckpointError(
+            f"No Auto class of transformers loads {name}, so it cannot be exported standalone. Load it with hc.load."
+        )
+    return automatic
+
+
 def write_standalone(model: PreTrainedModel, folder: Path) -> None:
     """Add the code with which `from_pretrained(folder, trust_remote_code=True)` loads it without headcount."""
     manifest = getattr(model.config, KEY, None)
@@ -66,12 +78,7 @@ def write_standalone(model: PreTrainedModel, folder: Path) -> None:
         raise CheckpointError(
             "No heads were removed from this model: transformers loads it as it is, so standalone code is not needed."
         )
-    name = type(model).__name__
-    automatic = automatic_classes(type(model.config), name)
-    if not automatic:
-        raise CheckpointError(
-            f"No Auto class of transformers loads {name}, so it cannot be exported standalone. Load it with hc.load."
-        )
+    name, automatic = type(model).__name__, loading_classes(model)
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     plan = [plan_site(site, list(site.heads)) for site in locate(model) if site.heads != site.built]

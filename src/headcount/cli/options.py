@@ -163,7 +163,7 @@ def output(function: Command, *, shared: bool = False) -> Command:
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, as_json: bool, **rest: Any) -> Any:
         study = click.get_current_context().info_name or ""
         refuse_checkpoint(out)
-        _refuse_other_results(out, study)
+        _refuse_other_results(out, study, rest.get("model"))
         output = Output(out, formats, all_rows, as_json, study)
         with _resuming(output):
             return function(output=output, **rest)
@@ -191,8 +191,8 @@ def refuse_checkpoint(out: Path | None) -> None:
         raise FolderError(f"{out} holds a model, whose record.json would be replaced; give another folder for results.")
 
 
-def _refuse_other_results(out: Path | None, study: str) -> None:
-    """Raise if the folder has the record of another command, or a record.json that headcount did not write."""
+def _refuse_other_results(out: Path | None, study: str, model: str | None = None) -> None:
+    """Raise if the folder has the record of another command or model, or a record.json that headcount did not write."""
     from headcount import journal
     from headcount.errors import FolderError, HeadcountError
 
@@ -207,6 +207,12 @@ def _refuse_other_results(out: Path | None, study: str) -> None:
     if found != study:
         what = f"is the result of {found!r:.40}" if found else "is not a record of headcount"
         raise FolderError(f"{file} {what}, which that of {study!r} would replace; move it, or give another folder.")
+    measured = str((content.get("signature") or {}).get("model", ""))
+    if model and measured and Path(measured).resolve() != Path(model).resolve():
+        raise FolderError(
+            f"{file} is the result of {study!r} on {measured}, which that on {model} would replace; move it, or give "
+            "another folder."
+        )
 
 
 def shared_output(function: Command) -> Command:

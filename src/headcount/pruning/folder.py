@@ -23,6 +23,7 @@ from torch import nn
 from headcount import journal, locks, processes
 from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.checkpoints.save import refuse_training_run
+from headcount.checkpoints.standalone import loading_classes
 from headcount.errors import FolderError, HeadcountError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.pruning.adaptation import full_precision_accelerator
@@ -98,6 +99,8 @@ def prune_in_folder(
         execution: Settings that do not change the result.
         reading: Further settings that determine the result, such as those of the data, as JSON values.
     """
+    if saving.standalone:
+        loading_classes(model)  # fails before the work
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     execution = replace(execution, chosen_before=read_chosen_on(saving.source))
     if not pipeline.trains:

@@ -1,6 +1,7 @@
 """embedding: change of the output of a model without a loss, as 1 - cosine to the output of the whole model.
 
-The embedding of a text is the mean of its last hidden states, padding left out.
+The embedding of a text is its last hidden states, padding left out, pooled as the files of the whole model state: by
+the mean unless they name another pooling.
 Shapes: B batch, T tokens, D width of the model, N texts.
 """
 
@@ -21,6 +22,7 @@ from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
+from headcount.tasks.pooling import MEAN, pool, pooling_of
 from headcount.tasks.soundness import check_ids
 from headcount.tasks.task import Reading
 from headcount.tasks.text_task import PlainTextTask
@@ -37,8 +39,8 @@ class Embedding(PlainTextTask):
     name = "embedding"
     stationary = True
     measured_by = (
-        "how far its output moves: 1 - cosine between the embeddings (means over tokens) of the model with and without "
-        "a head"
+        "how far its output moves: 1 - cosine between the embeddings of the model with and without a head, pooled as "
+        "its files state (by default means over tokens)"
     )
     METRICS: ClassVar[Mapping[str, Metric]] = {COSINE_DISTANCE.name: COSINE_DISTANCE}
 
@@ -53,9 +55,10 @@ class Embedding(PlainTextTask):
         metric: str = "cosine distance",
     ) -> None:
         """model: the whole model, whose embeddings are the reference. It is run once and not stored."""
+        self.pooling = pooling_of(model)
         super().__init__(
             texts=texts, tokenizer=tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
-            hashed=[weight_hash(model)],
+            hashed=[weight_hash(model), *([] if self.pooling == MEAN else [self.pooling])],
         )  # fmt: skip
         if not self.lengths.any():
             raise UsageError("Every text is empty: there is nothing to embed.")
@@ -95,8 +98,7 @@ class Embedding(PlainTextTask):
         device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "rows"}
         states_BTD = base(**inputs).last_hidden_state.double()
-        real_BT1 = inputs["attention_mask"][..., None].double()
-        return ((states_BTD * real_BT1).sum(1) / real_BT1.sum(1).clamp_min(1)).cpu()
+        return pool(self.pooling, states_BTD, inputs["attention_mask"]).cpu()
 
 
 def _filled(batch: Batch) -> Tensor:

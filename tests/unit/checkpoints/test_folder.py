@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 import transformers
 from click.testing import CliRunner
 from torch import nn
@@ -240,3 +241,59 @@ def test_the_error_for_a_missing_tokenizer_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no tokenizer that can be loaded") as caught:
         load_tokenizer(str(tmp_path))
     assert "\n" not in str(caught.value)
+
+
+class MeanBertForSequenceClassification(transformers.BertForSequenceClassification):
+    """A class of the user's own, with the weights of a stock class."""
+
+
+def test_a_class_of_the_user_is_not_loaded_as_a_stock_class_without_a_word(tmp_path: Path) -> None:
+    config = transformers.BertConfig(
+        vocab_size=32, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    MeanBertForSequenceClassification(config).save_pretrained(tmp_path / "own")
+    with pytest.warns(UserWarning, match="saved from the class MeanBertForSequenceClassification.*loaded as BertFor"):
+        hc.load(tmp_path / "own", task="classification")
+    saved = json.loads((tmp_path / "own" / "config.json").read_text())
+    saved["auto_map"] = {"AutoModelForSequenceClassification": "code.MeanBertForSequenceClassification"}
+    (tmp_path / "own" / "config.json").write_text(json.dumps(saved))
+    with pytest.raises(CheckpointError, match="needs custom code"):
+        hc.load(tmp_path / "own", task="classification")
+
+
+_CODE = """
+from transformers import BertConfig, BertForSequenceClassification
+
+
+class OwnBertForSequenceClassification(BertForSequenceClassification):
+    def forward(self, input_ids=None, attention_mask=None, **kwargs):
+        output = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
+        output.logits = output.logits + 7.0
+        return output
+"""
+
+
+def test_a_pruned_model_with_code_of_its_own_is_loaded_by_that_code(tmp_path: Path) -> None:
+    """It was loaded as the stock class, or with a mismatch of sizes."""
+    folder = tmp_path / "own"
+    config = transformers.BertConfig(
+        vocab_size=32, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32
+    )
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    saved = json.loads((folder / "config.json").read_text())
+    saved["architectures"] = ["OwnBertForSequenceClassification"]
+    saved["auto_map"] = {"AutoModelForSequenceClassification": "own_code.OwnBertForSequenceClassification"}
+    (folder / "config.json").write_text(json.dumps(saved))
+    (folder / "own_code.py").write_text(_CODE)
+    model = hc.load(folder, task="classification", trust_remote_code=True)
+    small = hc.remove(model, hc.locate(model).mask(off=["encoder.0.1", "encoder.1.2", "encoder.1.3"]))
+    hc.save(small, tmp_path / "small")
+    ids = torch.tensor([[1, 2, 3, 4]])
+    for task in ("classification", None):
+        again = hc.load(tmp_path / "small", task=task, trust_remote_code=True)
+        with torch.no_grad():
+            torch.testing.assert_close(again(ids).logits, small(ids).logits, rtol=0, atol=0)
+    with pytest.raises(CheckpointError, match="needs custom code"):
+        hc.load(tmp_path / "small", task="classification")
+    with pytest.raises(CheckpointError, match="cannot be exported standalone"):
+        hc.save(small, tmp_path / "alone", standalone=True)

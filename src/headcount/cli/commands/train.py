@@ -166,7 +166,7 @@ def COMMAND(
             return _fine_tuned(task, model, source, folder, of_seed, options_of_run)
 
     if seeds is not None:
-        _seed_by_seed(train, _seed_numbers(seeds), out, source)
+        _seed_by_seed(train, _seed_numbers(seeds), out, (f"--task {task} " if model else "") + source.as_options())
         return
     with options.reserved(out):
         record = train(out, arguments["seed"])
@@ -183,9 +183,12 @@ def _seed_numbers(seeds: str) -> tuple[int, ...]:
 
 
 def _seed_by_seed(
-    train: Callable[[Path, int], Record | None], seeds: Sequence[int], out: Path, source: data.Source
+    train: Callable[[Path, int], Record | None], seeds: Sequence[int], out: Path, data_options: str
 ) -> None:
-    """Train a model for each seed in its own folder, without seeds that other processes work on."""
+    """Train a model for each seed in its own folder, without seeds that other processes work on.
+
+    data_options: task and data of the next command.
+    """
     from headcount import processes
     from headcount.cli import show
     from headcount.errors import FolderInUse
@@ -207,7 +210,7 @@ def _seed_by_seed(
     for folder in elsewhere:
         show.line(console, f"{folder}: another process is training it")
     models = " ".join(shlex.quote(str(folder)) for folder in folders.values())
-    show.line(console, f"Next: headcount study all {models} {source.as_options()} --out DIR", dim=True)
+    show.line(console, f"Next: headcount study all {models} {data_options} --out DIR", dim=True)
 
 
 def _check(model: str | None, task: str, like: str | None, arguments: Mapping[str, object]) -> None:

@@ -1,0 +1,94 @@
+"""Pooling: how the states of a text's tokens become its embedding, as the files of Sentence Transformers state it.
+
+Shapes: B batch, T tokens, D width of the model.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.hooks import config_of, configured_module
+
+MEAN = "mean"
+_NAMES = {
+    "pooling_mode_mean_tokens": MEAN,
+    "pooling_mode_cls_token": "first",
+    "pooling_mode_lasttoken": "last",
+    "pooling_mode_max_tokens": "max",
+}
+_MODES = {"mean": MEAN, "cls": "first", "lasttoken": "last", "max": "max"}  # newer files have one key
+
+
+def pooling_of(model: nn.Module) -> str:
+    """The pooling that the folder of a model states; the mean if it states none, or one that is not supported."""
+    name = getattr(config_of(model), "_name_or_path", "")
+    settings = _settings(str(name)) if name else None
+    if settings is None:
+        return MEAN
+    modes = [mode for key, mode in _NAMES.items() if settings.get(key)]
+    modes += [_MODES.get(str(settings["pooling_mode"]), "")] if "pooling_mode" in settings else []
+    unsupported = [key for key in settings if key.startswith("pooling_mode_") and settings[key] and key not in _NAMES]
+    if len(modes) == 1 and modes[0] and not unsupported:
+        return modes[0]
+    warnings.warn(
+        f"{type(configured_module(model)).__name__} from {name} pools its tokens in a way that headcount does not "
+        "support: its embeddings are taken as the mean over tokens.",
+        stacklevel=3,
+    )
+    return MEAN
+
+
+def _settings(name: str) -> dict[str, object] | None:
+    """The config of the pooling module of a folder or hub model; None if there is none."""
+    modules = _read(name, "modules.json")
+    listed = [module for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
+    paths = [module.get("path", "") for module in listed if "Pooling" in str(module.get("type", ""))]
+    settings = _read(name, f"{paths[0]}/config.json") if paths else None
+    return settings if isinstance(settings, dict) else None
+
+
+def _read(name: str, file: str) -> Any:
+    """A JSON file of a folder, or of a hub model in the cache; None if there is none."""
+    path = Path(name) / file
+    if not Path(name).is_dir():
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = try_to_load_from_cache(name, file) if name.count("/") <= 1 else None
+        path = Path(cached) if isinstance(cached, str) else path
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def pool(pooling: str, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+    """[B, D]: the embeddings of texts. mask_BT: 1 for tokens, 0 for padding."""
+    return _POOLINGS[pooling](states_BTD, mask_BT)
+
+
+def _mean(states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+    real_BT1 = mask_BT[..., None].to(states_BTD.dtype)
+    return (states_BTD * real_BT1).sum(1) / real_BT1.sum(1).clamp_min(1)
+
+
+def _first(states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+    return states_BTD[torch.arange(len(states_BTD)), mask_BT.long().argmax(1)]
+
+
+def _last(states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+    position_BT = mask_BT.long() * torch.arange(1, 1 + mask_BT.shape[1], device=mask_BT.device)
+    return states_BTD[torch.arange(len(states_BTD)), position_BT.argmax(1)]
+
+
+def _max(states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+    return states_BTD.masked_fill(mask_BT[..., None] == 0, -torch.inf).amax(1)
+
+
+_POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {MEAN: _mean, "first": _first, "last": _last, "max": _max}

@@ -1,0 +1,80 @@
+"""Embeddings are pooled as the files of a model state."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import transformers as tf
+
+import headcount as hc
+from headcount.tasks.pooling import pool, pooling_of
+from tokens import word_tokenizer
+
+MASK = torch.tensor([[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first", "last", "max"])
+def test_each_pooling_against_a_loop(pooling: str) -> None:
+    states = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    pooled = pool(pooling, states, MASK)
+    for row, mask in enumerate(MASK):
+        real = [states[row, token] for token in range(4) if mask[token]]
+        stacked = torch.stack(real)
+        expected = {"mean": stacked.mean(0), "first": real[0], "last": real[-1], "max": stacked.max(0).values}[pooling]
+        torch.testing.assert_close(pooled[row], expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "pooling"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "first"),
+        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "mean"),
+        ({"pooling_mode_lasttoken": True}, "last"),
+        ({"pooling_mode": "cls"}, "first"),
+    ],
+)
+def test_the_pooling_of_a_folder(tmp_path: Path, settings: dict[str, object], pooling: str) -> None:
+    assert pooling_of(_saved(tmp_path, settings)) == pooling
+
+
+def test_other_poolings_are_warned_of(tmp_path: Path) -> None:
+    model = _saved(tmp_path, {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True})
+    with pytest.warns(UserWarning, match="pools its tokens in a way that headcount does not support"):
+        assert pooling_of(model) == "mean"
+
+
+def test_distances_are_those_of_the_embeddings_of_the_model(tmp_path: Path) -> None:
+    """The first token of each text, as in BGE: the mean over tokens gave other distances and another order of heads."""
+    model = _saved(tmp_path, {"pooling_mode_cls_token": True})
+    tokenizer, texts = word_tokenizer(), ["w3 w4 w5", "w6 w7", "w8 w3 w9 w5 w4"]
+    task = hc.task("embedding", texts=texts, tokenizer=tokenizer, model=model, batch_size=2)
+    mask = hc.locate(model).mask(off=["encoder.0.1"])
+
+    def embedding(text: str) -> torch.Tensor:
+        with torch.no_grad():
+            return model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0].double()
+
+    whole = [embedding(text) for text in texts]
+    with hc.masked(model, mask):
+        distance = task.quality(model).value
+        pruned = [embedding(text) for text in texts]
+    expected = [1 - torch.cosine_similarity(one, other, dim=0) for one, other in zip(whole, pruned, strict=True)]
+    assert distance == pytest.approx(float(torch.stack(expected).mean()), rel=1e-5)
+
+
+def _saved(folder: Path, settings: dict[str, object]) -> tf.BertModel:
+    """A model with the files of Sentence Transformers."""
+    torch.manual_seed(0)
+    config = tf.BertConfig(
+        vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+        max_position_embeddings=32, initializer_range=0.3,
+    )  # fmt: skip
+    tf.BertModel(config).save_pretrained(folder)
+    modules = [{"path": "", "type": "models.Transformer"}, {"path": "1_Pooling", "type": "models.Pooling"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **settings}))
+    return tf.BertModel.from_pretrained(folder).eval()
