@@ -170,9 +170,9 @@ def text_limit(source: str, *, task: str, trust_remote_code: bool = False, **opt
         config = _config(source, None, {**options, "trust_remote_code": trust_remote_code})
         with torch.device("meta"):
             model_class = task_class(config, task, source, trust_remote_code)
-            automatic = hasattr(model_class, "from_config")  # for code in the checkpoint
-            built = model_class.from_config(config, trust_remote_code=True) if automatic else model_class(config)
-            return position_limit(built)
+            if hasattr(model_class, "from_config"):  # an Auto class, for code in the checkpoint
+                return position_limit(model_class.from_config(config, trust_remote_code=trust_remote_code))
+            return position_limit(model_class(config))
 
 
 @cache
