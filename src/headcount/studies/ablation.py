@@ -40,6 +40,7 @@ def ablate(
 ) -> Record[Ablation]:
     """Mask every head alone, and all other heads of its layer; with a second data set, compare the effects.
 
+    Heads whose attention does not run on the data are not in the result: removing them would seem to be harmless.
     other: a second data set. Best heads are chosen on the first and measured on it, and effects are correlated.
     choose_on: other examples to choose the best head of each layer on.
     alone: also mask all other heads of the layer, for every head.
@@ -64,6 +65,8 @@ def ablate(
         return _effects(model, data, out, lonely, alpha, finished, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
+    if not any(effect.examples for effect in ones):
+        raise UsageError("No attention of the model runs on these examples: there is no head to mask.")
     choices = [effect.value for effect in alones]
     if choose_on is not None and alone:
         signature = Signature(name, weights, choose_on.fingerprint, arguments={"metric": metric.name})
@@ -74,8 +77,9 @@ def ablate(
     if other is not None:
         other_value, ones_there, alones_there = both(other, "masking heads, second data", "second")
         # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
-        pair = [effect.difference for effect in ones], [effect.difference for effect in ones_there]
-        layers = [variant.site for variant in out]
+        on_both = [row for row in zip(ones, ones_there, out, strict=True) if row[0].examples and row[1].examples]
+        pair = [here.difference for here, _, _ in on_both], [there.difference for _, there, _ in on_both]
+        layers = [variant.site for *_, variant in on_both]
         correlations = pearson(*pair, groups=layers), spearman(*pair, groups=layers)
         transfer = Transfer(other_value, *correlations, _by_head(out, ones_there))
         chosen_there = measured_on([choose_on or task], other).much_seen
@@ -87,7 +91,7 @@ def ablate(
         value=value,
         alpha=alpha,
         one_out=_by_head(out, ones),
-        summary=_summary(ones, better, alpha),
+        summary=_summary([effect for effect in ones if effect.examples], better, alpha),
         all_but_one=_best(model, lonely, choices, alones, better) if alone else None,
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
@@ -144,7 +148,7 @@ def _stopped_effects(metric: Metric, stopped: list[Stopped]) -> list[Effect]:
 
 
 def _by_head(out: list[Variant], measured: list[Effect]) -> dict[str, Effect]:
-    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True)}
+    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True) if effect.examples}
 
 
 def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Summary:
@@ -169,6 +173,8 @@ def _best(
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
         values = [choices[index] for index in places]
+        if np.isnan(values).all() or not measured_on[places[0]].examples:  # the site did not run
+            continue
         best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
         head = next(head for head in sites[name].head_names() if head not in lonely[best].off)
         table[name] = BestAlone(head=str(head), **asdict(measured_on[best]))

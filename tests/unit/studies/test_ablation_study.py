@@ -7,6 +7,10 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
+import zoo
+from claimed import model as studied_model
+from headcount.claims.claim import ordered
+from headcount.claims.ledger import decide
 from headcount.errors import UsageError
 from headcount.studies.ablation import ablate
 from headcount.tasks.task import Task
@@ -56,3 +60,20 @@ def test_heads_that_were_chosen_on_the_second_data_were_not_chosen_elsewhere() -
     assert parts.alone_held_out
     assert parts.other is not None
     assert parts.all_but_one_chosen_elsewhere is None
+
+
+def test_heads_that_do_not_run_are_no_harmless_heads() -> None:
+    """Cross-attention of a decoder without an encoder: M1 had "16 of 16 heads", M2 4 of 4 layers, and M3 no number."""
+    tokenizer, texts = word_tokenizer(), sentences(60)
+    first, second, choice = (
+        hc.task("language-modelling", texts=texts[start : start + 20], tokenizer=tokenizer) for start in (0, 20, 40)
+    )
+    with pytest.warns(UserWarning, match="did not run"):
+        record = ablate(zoo.idle_cross(), first, other=second, choose_on=choice)
+    parts = record.parts
+    assert {head.split(".")[0] for head in parts.one_out} == {"decoder"}
+    assert (parts.summary.num_heads, list(parts.all_but_one)) == (8, ["decoder.0", "decoder.1"])
+    details = {claim.number: decide(claim, [studied_model(record)]) for claim in ordered(["michel2019"])}
+    assert "of 8 heads" in details["M1"].detail
+    assert "of 2 layers" in details["M2"].detail
+    assert details["M3"].models == 1
