@@ -22,7 +22,7 @@ from headcount.report.sections.roles import heads_by_role
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table
 from headcount.report.text import show, show_result, terminal_table
-from headcount.statistics import Interval
+from headcount.statistics import Interval, pearson
 from screens import WIDTHS, check_whole, screen
 
 
@@ -203,6 +203,19 @@ def test_unrelated_heads_do_not_matter_on_other_data() -> None:
     other["pearson"] = {"r": 0.6, "low": -0.1, "high": 0.9, "p": 0.1}
     answer = SECTIONS["transfer"].answer(records.changed(record, other=other))
     assert answer.startswith("It is open whether heads that matter on one data set matter on the other: changes corr")
+
+
+def test_agreement_of_two_data_sets_is_shown_by_its_interval_alone() -> None:
+    """Of 72 heads that are worth nothing, but vary by different amounts, half have a p of Pearson's r below .05."""
+    random, left_out, small = np.random.default_rng(0), 0, 0
+    for _ in range(20):
+        row = pearson(*(random.normal(size=(2, 72)) * random.lognormal(sigma=1.2, size=72)))
+        left_out, small = left_out + (not row.low <= 0 <= row.high), small + (row.p < 0.05)
+    assert left_out <= 3
+    assert small > 5, "or p could be shown"
+    record = records.ablation()
+    (table,) = SECTIONS["transfer"].tables([("", record)])
+    assert "p" not in [column.name for column in table.columns]
 
 
 def test_a_kind_costs_most_if_all_others_lead_it_for_certain() -> None:

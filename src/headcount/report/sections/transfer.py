@@ -33,9 +33,9 @@ def _answer(record: Record[Ablation]) -> str:
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[Ablation]) -> Rows:
         correlations = {"Pearson": _other(record).pearson, "Spearman": _other(record).spearman}
-        return [[name, c.r, interval(c, 2), c.p] for name, c in correlations.items()]
+        return [[name, c.r, interval(c, 2)] for name, c in correlations.items()]
 
-    columns = headings("correlation", Column("r", 2), "95% interval", Column("p", 4))
+    columns = headings("correlation", Column("r", 2), "95% interval")
     return [table_of("Agreement of the changes on two data sets", labelled, columns, rows)]
 
 
