@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.statistics.design import design_effects
-from headcount.statistics.interval import Interval
+from headcount.statistics.interval import Interval, half_width
 from headcount.statistics.skewness import mean_ends
 
 _FEW_DEGREES = 4  # of freedom of a group, below which both groups share a variance
+_FEWEST_PARTS = 3  # whose differences say how much they vary
 
 
 class _Part(NamedTuple):
@@ -60,7 +61,9 @@ def difference_within(
     """How much larger marked values are than others of the same layer; NaN if no layer has both.
 
     Layers weigh m k / (m + k) for m marked and k other values: those with one group alone say nothing. The interval is
-    made as that of `mean_difference`, with values dealt anew within each layer.
+    made as that of `mean_difference`, with values dealt anew within each layer. Where layers have too few values of a
+    group to tell how much they vary, it is no narrower than a t-interval over three layers or more: with one marked
+    value in each, three times as spread as the others, 20 to 37% of intervals left out 0.
     """
     return _interval(_parts(values, marked, layers), rounds, seed)
 
@@ -71,14 +74,20 @@ def permutation_of_groups(
     """One-sided p-value that marked values are no larger: marks are permuted within each group.
 
     The statistic is the mean over groups of (mean of the marked - mean of the others). Groups with only marked or only
-    unmarked values do not count.
+    unmarked values do not count. Permutations take all values as equally spread: where few are marked and those vary
+    two or three times as much as the others, 11 to 25% of p-values were below .05. With three groups or more, p is at
+    least that of a t-test of their differences.
     """
+    from scipy.stats import t
+
     parts = _parts(values, marked, groups)
     if not parts:
         return float("nan")
-    observed, random = np.mean([part.difference for part in parts]), np.random.default_rng(seed)
+    observed, random = float(np.mean([part.difference for part in parts])), np.random.default_rng(seed)
     dealt_R = np.mean([part.dealt(random, rounds) for part in parts], axis=0)
-    return float((1 + (dealt_R >= observed - 1e-12).sum()) / (rounds + 1))
+    p = float((1 + (dealt_R >= observed - 1e-12).sum()) / (rounds + 1))
+    error = _error_over(parts, np.full(len(parts), 1 / len(parts)))
+    return max(p, float(t.sf(observed / error, len(parts) - 1))) if error > 0 else p
 
 
 def _parts(values: ArrayLike, marked: ArrayLike, groups: ArrayLike) -> list[_Part]:
@@ -99,7 +108,22 @@ def _interval(parts: Sequence[_Part], rounds: int, seed: int) -> Interval:
     value = float(weights_G @ [part.difference for part in parts])
     low, high = np.percentile(weights_G @ [part.dealt(random, rounds) for part in parts], [2.5, 97.5])
     lowest, highest = _welch(value, parts, counts_G2, weights_G)
+    if (counts_G2 - 1).sum(0).min() < _FEW_DEGREES and len(parts) >= _FEWEST_PARTS:
+        half = float(half_width(_error_over(parts, weights_G), len(parts)))
+        lowest, highest = min(lowest, value - half), max(highest, value + half)
     return Interval(value, float(min(value - high, lowest)), float(max(value - low, highest)))
+
+
+def _error_over(parts: Sequence[_Part], weights_G: np.ndarray) -> float:
+    """Standard error of the weighted mean of the differences of parts, by how much they vary; 0 of fewer than three.
+
+    It needs no variance of a group within parts: one marked value in each has none.
+    """
+    if len(parts) < _FEWEST_PARTS:
+        return 0.0
+    differences_G = np.array([part.difference for part in parts])
+    away_G = weights_G * (differences_G - weights_G @ differences_G)
+    return float(np.sqrt(np.square(away_G).sum() * len(parts) / (len(parts) - 1)))
 
 
 def _welch(value: float, parts: Sequence[_Part], counts_G2: np.ndarray, weights_G: np.ndarray) -> tuple[float, float]:
