@@ -97,8 +97,8 @@ SECTION = Section(
         "A head has a role of the paper (positional, syntactic, rare) if the lower end of its interval clears the "
         "role's threshold. Each head is masked alone and the loss compared. Gates prune to a third of the heads. "
         "Survival: exact test against a random choice of as many heads in each layer; cost: permutation of roles "
-        "within each layer of each model. Roles, costs and quality are measured on a split that nothing was trained or "
-        "chosen on."
+        "within each layer of each model, with a p no less than that of a t-test over these layers. Roles, "
+        "costs and quality are measured on a split that nothing was trained or chosen on."
     ),
     tables=_tables,
     printed=_printed,
