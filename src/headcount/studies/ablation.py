@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from headcount.scores.variants import Outcome, Variant, all_but_one, measure, on
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import holm, pearson, spearman
-from headcount.tasks.overlap import measured_on
+from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Task
 
 
@@ -32,6 +33,7 @@ def ablate(
     name: str = "",
     other: Task | None = None,
     choose_on: Task | None = None,
+    chosen_on: Sequence[Examples] = (),
     alone: bool = True,
     alpha: float = 0.01,
     early: bool = False,
@@ -42,6 +44,7 @@ def ablate(
 
     other: a second data set. Best heads are chosen on the first and measured on it, and effects are correlated.
     choose_on: other examples to choose the best head of each layer on.
+    chosen_on: examples that the heads of a pruned model were chosen on; the record says how many are measured on.
     alone: also mask all other heads of the layer, for every head.
     early: stop measuring a head once it is certain that it matters, by a test and an interval that are valid at any
         stopping time (`scores.sequential`). For accuracy only; the numbers then come from fewer examples.
@@ -92,6 +95,7 @@ def ablate(
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
         alone_held_out=alone and choose_on is not None and not measured_on([choose_on], task).much_seen,
+        measured_on=measured_on(chosen_on, task) if chosen_on else None,
     )
     arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
     arguments |= {"chosen_on": choose_on.fingerprint} if choose_on else {}
