@@ -42,6 +42,7 @@ def ablate(
 ) -> Record[Ablation]:
     """Mask every head alone, and all other heads of its layer; with a second data set, compare the effects.
 
+    Heads whose attention does not run on the data are left out, with a warning.
     other: a second data set. Best heads are chosen on the first and measured on it, and effects are correlated.
     choose_on: other examples to choose the best head of each layer on.
     chosen_on: examples that the heads of a pruned model were chosen on; the record says how many are measured on.
@@ -77,9 +78,10 @@ def ablate(
     if other is not None:
         other_value, ones_there, alones_there = both(other, "masking heads, second data", "second")
         # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
-        pair = [effect.difference for effect in ones], [effect.difference for effect in ones_there]
-        layers = [variant.site for variant in out]
-        correlations = pearson(*pair, groups=layers), spearman(*pair, groups=layers)
+        compared = [place for place, pair in enumerate(zip(ones, ones_there, strict=True)) if all(map(_ran, pair))]
+        differences = [[side[place].difference for place in compared] for side in (ones, ones_there)]
+        layers = [out[place].site for place in compared]
+        correlations = pearson(*differences, groups=layers), spearman(*differences, groups=layers)
         transfer = Transfer(other_value, *correlations, _by_head(out, ones_there))
         chosen_there = measured_on([choose_on or task], other).much_seen
         best_elsewhere = _best(model, lonely, choices, alones_there, better) if alone and not chosen_there else None
@@ -90,7 +92,7 @@ def ablate(
         value=value,
         alpha=alpha,
         one_out=_by_head(out, ones),
-        summary=_summary(ones, better, alpha),
+        summary=_summary(list(filter(_ran, ones)), better, alpha),
         all_but_one=_best(model, lonely, choices, alones, better) if alone else None,
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
@@ -147,8 +149,13 @@ def _stopped_effects(metric: Metric, stopped: list[Stopped]) -> list[Effect]:
     ]  # fmt: skip
 
 
+def _ran(effect: Effect) -> bool:
+    """Whether the site of the heads ran on the data."""
+    return effect.examples > 0
+
+
 def _by_head(out: list[Variant], measured: list[Effect]) -> dict[str, Effect]:
-    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True)}
+    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True) if _ran(effect)}
 
 
 def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Summary:
@@ -169,9 +176,11 @@ def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Su
 def _best(
     model: nn.Module, lonely: list[Variant], choices: list[float], measured_on: list[Effect], higher_is_better: bool
 ) -> dict[str, BestAlone]:
-    """For each site, the head that is best alone by its metric in `choices`, with its measured effect."""
+    """For each site that ran, the head that is best alone by its metric in `choices`, with its measured effect."""
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
+        if not _ran(measured_on[places[0]]):
+            continue
         values = [choices[index] for index in places]
         best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
         head = next(head for head in sites[name].head_names() if head not in lonely[best].off)
