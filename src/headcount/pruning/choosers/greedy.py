@@ -42,11 +42,11 @@ class Greedy(Chooser):
         from headcount.surgery.price import in_heads
 
         if not replace(pipeline.shape, unit="head").nested:  # one head after the other may pass by all allowed numbers
-            keep = in_heads(
+            heads_left = in_heads(
                 model, pipeline.budget, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape,
                 add_bias=pipeline.add_bias, folder=execution.folder,
             )  # fmt: skip
-            pipeline = replace(pipeline, keep=keep)
+            pipeline = replace(pipeline, keep=heads_left)
         heads, budget = locate(model).of_kinds(pipeline.kinds), pipeline.budget
         price = execution.price(model, pipeline)
         limit = price.limit(budget) if price is not None else 0.0
