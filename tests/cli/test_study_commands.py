@@ -221,6 +221,20 @@ def test_bench_says_whether_heads_were_chosen_on_its_texts(tuned: str, place: Pa
     assert [itself[name] for name in ("difference", "difference_low", "difference_high")] == [0, 0, 0]
 
 
+def test_ablate_says_whether_heads_were_chosen_on_its_texts(tuned: str, place: Path, tmp_path: Path) -> None:
+    small = str(tmp_path / "small")
+    pruned = run(
+        "prune", tuned, *work(place), "--choose", "gradient", "--keep", "50%", "--split", "dev", "--out", small
+    )
+    assert pruned.exit_code == 0, pruned.output
+    done = run("ablate", small, *work(place), "--split", "dev", "--no-alone")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("NOT held out")
+    parts = json.loads(run("ablate", small, *work(place), "--split", "test", "--no-alone", "--json").stdout)["parts"]
+    assert parts["measured_on"]["held_out"] is True
+    assert "held out" not in run("ablate", tuned, *work(place), "--no-alone").stdout
+
+
 def test_bench_says_that_an_export_does_not_know_what_its_heads_were_chosen_on(
     tuned: str, place: Path, tmp_path: Path
 ) -> None:

@@ -26,9 +26,11 @@ from headcount.head_roles.sight import View
 from headcount.heads import Head
 from headcount.hooks import Hooks, configured_module, is_encoder_decoder
 from headcount.probes.positions import Positions, special_ids
+from headcount.probes.site_masks import allowed_keys, site_masks
 from headcount.probes.values import Output, recomputed
 from headcount.sites.causality import is_causal
 from headcount.sites.locate import locate
+from headcount.sites.site import Site, SiteKey
 
 Elsewhere = Literal["own", "zero"]
 
@@ -45,6 +47,8 @@ def played(
     **reading: Any,
 ) -> Iterator[None]:
     """Replace the attention of heads by a role inside the block: equal attention to its targets, none elsewhere.
+
+    In a layer with a sliding window, targets outside of it are none.
 
     Args:
         model: The model.
@@ -66,8 +70,8 @@ def played(
         for head in sites.find(name):
             if head in outputs:
                 raise UsageError(f"{head} has two roles in parts; give each head once.")
-            outputs[head] = _output(stage.part(head, text), elsewhere)
-    with Hooks(model) as hooks, recomputed(model, outputs):
+            outputs[head] = _output(stage.part(sites[head.site], head, text), elsewhere)
+    with Hooks(model) as hooks, site_masks(model) as stage.masks, recomputed(model, outputs):
         stage.attach(hooks, {head.kind for head in outputs})
         yield
 
@@ -106,8 +110,9 @@ class _Stage:
         self._ids: dict[str, Tensor] = {}
         self._real: dict[str, Tensor | None] = {}
         self._wanted: dict[tuple[str, str, str], Tensor] = {}
+        self.masks: Mapping[SiteKey, Tensor] = {}  # of each site in the current run
 
-    def part(self, head: Head, text: str) -> Callable[[], Tensor]:
+    def part(self, site: Site, head: Head, text: str) -> Callable[[], Tensor]:
         """[B, Q, K]: targets of a role in the current run."""
         check_type(f"The role of {head}", text, str, "text, such as 'positional -1'")
         name, _, label = text.strip().partition(" ")
@@ -119,7 +124,7 @@ class _Stage:
         check_name(f"label of the role {name}", label, labels)
         if name == "syntactic" and self._sentences is None:
             raise UsageError(f"{text} needs the dependency trees of the sentences: give trees= and tokenizer=.")
-        return lambda: self._said(head.kind, name, role, label)
+        return lambda: self._within_window(site, self._said(head.kind, name, role, label))
 
     def attach(self, hooks: Hooks, kinds: Iterable[str]) -> None:
         for kind in kinds:
@@ -152,6 +157,18 @@ class _Stage:
         if key not in self._wanted:
             self._wanted[key] = self._spread(kind, role, label)
         return self._wanted[key]
+
+    def _within_window(self, site: Site, wanted_BQK: Tensor) -> Tensor:
+        """The targets that a site can attend to. Raises if it has a window that no mask shows."""
+        mask, window = self.masks.get(site.key), getattr(site.module, "sliding_window", None)
+        if mask is not None and mask.shape[-1] == wanted_BQK.shape[-1]:
+            return wanted_BQK & allowed_keys(site, mask)
+        if isinstance(window, int) and window < wanted_BQK.shape[-1]:
+            raise UsageError(
+                f"{site.name} attends within a window of {window} tokens, which its attention backend does not show: "
+                "load the model with attn_implementation='eager' to replace its heads."
+            )
+        return wanted_BQK
 
     def _spread(self, kind: str, role: Playable, label: str) -> Tensor:
         """The targets of each sentence, shifted to the position of the sentence within its padding."""

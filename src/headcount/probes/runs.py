@@ -32,7 +32,9 @@ def warn_of_idle(model: nn.Module, runs: Mapping[SiteKey, float]) -> None:
     """Warn of sites with heads that did not run, whose heads have no value."""
     idle = _idle(locate(model), runs)
     if idle:
-        warnings.warn(f"{_in_words(model, idle)}: their heads get NaN. {_advice(model, idle)}", stacklevel=4)
+        warnings.warn(
+            f"{_in_words(model, idle)}: their heads have no value (NaN). {_advice(model, idle)}", stacklevel=4
+        )
 
 
 def check_running(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from headcount.hooks import Hooks, is_encoder_decoder
+from headcount.hooks import Hooks, config_of, is_encoder_decoder
 from headcount.sites.attention import Attention
 from headcount.sites.inputs import example_batch
 from headcount.sites.projection import relative, relative_path, width_in
@@ -99,7 +99,7 @@ def _stack(model: nn.Module, path: str, module: nn.Module) -> Literal["encoder",
         return "flag"
     if is_encoder_decoder(model):
         return "decoder" if "decoder" in path.split(".") else "encoder"
-    causal = getattr(module, "is_causal", None)
+    causal = getattr(module, "is_causal", getattr(config_of(model), "causal", None))  # XLM and Flaubert have the second
     writes = hasattr(model, "can_generate") and model.can_generate()  # type: ignore[operator]
     return "decoder" if causal or (causal is None and writes) else "encoder"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from headcount.scores.variants import Outcome, Variant, all_but_one, measure, on
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import holm, pearson, spearman
-from headcount.tasks.overlap import measured_on
+from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Task
 
 
@@ -32,6 +33,7 @@ def ablate(
     name: str = "",
     other: Task | None = None,
     choose_on: Task | None = None,
+    chosen_on: Sequence[Examples] = (),
     alone: bool = True,
     alpha: float = 0.01,
     early: bool = False,
@@ -43,6 +45,7 @@ def ablate(
     Heads whose attention does not run on the data are not in the result: removing them would seem to be harmless.
     other: a second data set. Best heads are chosen on the first and measured on it, and effects are correlated.
     choose_on: other examples to choose the best head of each layer on.
+    chosen_on: examples that the heads of a pruned model were chosen on; the record says how many are measured on.
     alone: also mask all other heads of the layer, for every head.
     early: stop measuring a head once it is certain that it matters, by a test and an interval that are valid at any
         stopping time (`scores.sequential`). For accuracy only; the numbers then come from fewer examples.
@@ -65,7 +68,7 @@ def ablate(
         return _effects(model, data, out, lonely, alpha, finished, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
-    if not any(effect.examples for effect in ones):
+    if not any(map(_ran, ones)):
         raise UsageError("No attention of the model runs on these examples: there is no head to mask.")
     choices = [effect.value for effect in alones]
     if choose_on is not None and alone:
@@ -77,10 +80,10 @@ def ablate(
     if other is not None:
         other_value, ones_there, alones_there = both(other, "masking heads, second data", "second")
         # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
-        on_both = [row for row in zip(ones, ones_there, out, strict=True) if row[0].examples and row[1].examples]
-        pair = [here.difference for here, _, _ in on_both], [there.difference for _, there, _ in on_both]
-        layers = [variant.site for *_, variant in on_both]
-        correlations = pearson(*pair, groups=layers), spearman(*pair, groups=layers)
+        compared = [index for index, pair in enumerate(zip(ones, ones_there, strict=True)) if all(map(_ran, pair))]
+        differences = [[side[index].difference for index in compared] for side in (ones, ones_there)]
+        layers = [out[index].site for index in compared]
+        correlations = pearson(*differences, groups=layers), spearman(*differences, groups=layers)
         transfer = Transfer(other_value, *correlations, _by_head(out, ones_there))
         chosen_there = measured_on([choose_on or task], other).much_seen
         best_elsewhere = _best(model, lonely, choices, alones_there, better) if alone and not chosen_there else None
@@ -91,11 +94,12 @@ def ablate(
         value=value,
         alpha=alpha,
         one_out=_by_head(out, ones),
-        summary=_summary([effect for effect in ones if effect.examples], better, alpha),
+        summary=_summary(list(filter(_ran, ones)), better, alpha),
         all_but_one=_best(model, lonely, choices, alones, better) if alone else None,
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
         alone_held_out=alone and choose_on is not None and not measured_on([choose_on], task).much_seen,
+        measured_on=measured_on(chosen_on, task) if chosen_on else None,
     )
     arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
     arguments |= {"chosen_on": choose_on.fingerprint} if choose_on else {}
@@ -147,8 +151,13 @@ def _stopped_effects(metric: Metric, stopped: list[Stopped]) -> list[Effect]:
     ]  # fmt: skip
 
 
+def _ran(effect: Effect) -> bool:
+    """Whether the site of the heads ran on the data."""
+    return effect.examples > 0
+
+
 def _by_head(out: list[Variant], measured: list[Effect]) -> dict[str, Effect]:
-    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True) if effect.examples}
+    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True) if _ran(effect)}
 
 
 def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Summary:
@@ -169,11 +178,11 @@ def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Su
 def _best(
     model: nn.Module, lonely: list[Variant], choices: list[float], measured_on: list[Effect], higher_is_better: bool
 ) -> dict[str, BestAlone]:
-    """For each site, the head that is best alone by its metric in `choices`, with its measured effect."""
+    """For each site that ran, the head that is best alone by its metric in `choices`, with its measured effect."""
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
         values = [choices[index] for index in places]
-        if np.isnan(values).all() or not measured_on[places[0]].examples:  # the site did not run
+        if np.isnan(values).all() or not _ran(measured_on[places[0]]):  # it did not run on one of the data sets
             continue
         best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
         head = next(head for head in sites[name].head_names() if head not in lonely[best].off)

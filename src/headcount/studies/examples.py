@@ -112,8 +112,8 @@ def _example(
             model(**inputs)
     attention: dict[str, tuple[str, ...]] = {}
     for site in locate(model):
-        if site.num_heads:
-            weights_HQK: Tensor = taps.calls(site.key)[0][0].float().cpu()
+        for call in taps.calls(site.key)[:1] if site.num_heads else ():  # none of attention that does not run on texts
+            weights_HQK: Tensor = call[0].float().cpu()
             for head, weights_QK in zip(site.head_names(), weights_HQK, strict=True):
                 attention[str(head)] = tuple(_row(row) for row in weights_QK.tolist())
     kinds = {site.kind for site in locate(model)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ def scoring(
 ) -> Record[Scoring]:
     """Score the heads by a method; the record has values, intervals if there are any, and ranks.
 
+    Heads whose attention does not run on the data have no score and are left out.
     folder: for unfinished work, from which the same call resumes if the score supports it. It stays until the caller
         has saved the record.
     """
@@ -39,7 +42,8 @@ def scoring(
         )
     options |= {option: value for option, value in running.items() if option in options_of(method)}
     scored = resumable_score(method, model, task, **options)
-    heads = [str(head) for head in scored.heads]
+    heads = [str(head) for head in scored.heads if not isnan(scored[head])]
+    leads, left_out = (_of_heads(heads, scored.details.get(name)) for name in ("leads", "left_out"))
     parts = Scoring(
         method=method,
         scores={head: scored[head] for head in heads},
@@ -47,10 +51,14 @@ def scoring(
         low={head: scored.low[head] for head in heads} if scored.low is not None else None,
         high={head: scored.high[head] for head in heads} if scored.high is not None else None,
         conservation=conservation(scored) if "cuts" in scored.details else None,
-        leads=scored.details.get("leads"),
-        left_out=scored.details.get("left_out"),
+        leads=leads,
+        left_out=left_out,
     )
     return Record("score", replace(scored.signature, model=name), parts)
+
+
+def _of_heads(heads: Sequence[str], values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if values is None else {head: values[head] for head in heads if head in values}
 
 
 def conservation(relevance: Scores) -> Conservation:

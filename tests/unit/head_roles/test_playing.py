@@ -10,16 +10,18 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import AttentionInterface, BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 import headcount as hc
 import zoo
 from behaviour import hooks, weights
 from headcount.corpora.alignment import pieces, pieces_of_words
-from headcount.corpora.frequencies import count_tokens
+from headcount.corpora.frequencies import Frequencies, count_tokens
 from headcount.corpora.tree import Tree
 from headcount.errors import UnknownName, UsageError
 from planted import tokenizer, trees
+from tokens import word_tokenizer
 
 HEAD = "encoder.1.2"
 TREES = trees(20)
@@ -238,3 +240,38 @@ def test_a_vocabulary_with_gaps(bert: nn.Module) -> None:
         before = bert(**inputs).last_hidden_state
         with hc.played(bert, {HEAD: "rare rarest"}, tokenizer=marks, frequencies=seen, common=1):
             assert not torch.equal(bert(**inputs).last_hidden_state, before)
+
+
+WINDOWS = {  # a head of a layer with a window, and one of a layer without
+    "gemma2": ("decoder.0.0", "decoder.1.0"),
+    "gpt_neo": ("decoder.1.0", "decoder.0.0"),
+    "modernbert": ("encoder.1.0", "encoder.0.0"),
+}
+
+
+def looking_at_the_first(model: nn.Module, head: str) -> Tensor:
+    """The output of a head for the last token, if it attends to the first one, or to nothing."""
+    ids_BT = torch.arange(10, 40)[None]
+    counts = Frequencies({token: 1 if token == 10 else 9 for token in range(99)}, source="test")
+    played = hc.played(
+        model, {head: "rare rarest"}, tokenizer=word_tokenizer(), frequencies=counts, common=0, elsewhere="zero"
+    )
+    with played, hc.tapped(model, "outputs") as taps, torch.no_grad():
+        model(input_ids=ids_BT)
+    return taps[head.rpartition(".")[0]][0, -1, 0]
+
+
+@pytest.mark.parametrize("architecture", WINDOWS)
+def test_a_played_head_does_not_look_outside_its_window(architecture: str) -> None:
+    model, (local, anywhere) = zoo.build(architecture), WINDOWS[architecture]
+    assert not looking_at_the_first(model, local).any()
+    assert looking_at_the_first(model, anywhere).any()
+
+
+def test_a_window_that_the_attention_backend_does_not_show_is_refused() -> None:
+    """As that of flash attention, which gets no mask."""
+    AttentionInterface.register("without_mask", sdpa_attention_forward)
+    model = zoo.build("gemma3")
+    model.set_attn_implementation("without_mask")
+    with pytest.raises(UsageError, match="window of 8 tokens"):
+        looking_at_the_first(model, "decoder.0.0")

@@ -217,3 +217,13 @@ def test_budgets_of_parameters_for_architectures_that_no_family_describes(name: 
     texts = hc.task("language-modelling", texts=sentences(4), tokenizer=word_tokenizer())
     result = hc.prune(model, texts, choose="magnitude", keep=hc.Budget(share=share, unit="parameters"))
     assert share * whole - 8 * 16 * 64 < hc.cost(result.model).parameters <= share * whole
+
+
+@pytest.mark.parametrize("shape", [{"rule": "uniform"}, {"multiple": 2}])
+def test_a_search_with_a_shape_removes_no_more_heads_than_its_budget_needs(
+    bert: nn.Module, shape: dict[str, Any]
+) -> None:
+    """One head after the other, the search came by no allowed number of heads, until none was left."""
+    options = {"keep": "95%params", "measured": "nothing", **shape}
+    searched, ranked = (hc.prune(bert, labelled(), choose=choose, **options).mask for choose in ("greedy", "magnitude"))
+    assert len(searched.kept) == len(ranked.kept) > 0

@@ -14,6 +14,7 @@ import headcount as hc
 from behaviour import difference, hooks, identical, observe, outputs, uneven, weights
 from headcount.errors import NotRemovable, UnknownArchitecture
 from headcount.sites.attention import Attention
+from headcount.sites.causality import is_causal
 
 SMALL = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 99}
 GROUPED = {**SMALL, "num_key_value_heads": 2, "max_position_embeddings": 64, "pad_token_id": 0}
@@ -156,3 +157,16 @@ def test_a_layout_survives_json_and_refuses_nonsense() -> None:
     ):
         with pytest.raises(ValueError, match="layout"):
             Attention.from_plain(bad)
+
+
+@pytest.mark.parametrize("name", ["XLM", "Flaubert"])
+@pytest.mark.parametrize(("causal", "kind"), [(False, "encoder"), (True, "decoder")])
+def test_the_config_of_xlm_says_which_stack_it_is(name: str, causal: bool, kind: str) -> None:
+    """Its language models can generate, which a bidirectional one does too: it predicts the next mask."""
+    config = getattr(tf, f"{name}Config")(
+        vocab_size=99, emb_dim=32, n_layers=1, n_heads=4, max_position_embeddings=32, causal=causal
+    )
+    for head in ("WithLMHeadModel", "ForSequenceClassification"):
+        model = getattr(tf, f"{name}{head}")(config).eval()
+        assert hc.locate(model).kinds == (kind,)
+        assert is_causal(model, kind) == causal

@@ -12,6 +12,7 @@ from claimed import model as studied_model
 from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.errors import UsageError
+from headcount.report.figure import draw
 from headcount.studies.ablation import ablate
 from headcount.tasks.task import Task
 from tokens import sentences, word_tokenizer
@@ -77,3 +78,23 @@ def test_heads_that_do_not_run_are_no_harmless_heads() -> None:
     assert "of 8 heads" in details["M1"].detail
     assert "of 2 layers" in details["M2"].detail
     assert details["M3"].models == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*did not run on the data")
+@pytest.mark.parametrize("early", [False, True])
+def test_heads_that_do_not_run_are_left_out(early: bool) -> None:
+    """As the cross-attention of a decoder without an encoder, or the images of a model that is given texts."""
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = BertConfig(vocab_size=99, initializer_range=0.5, is_decoder=True, add_cross_attention=True, **size)
+    model = BertForSequenceClassification(config).eval()
+    record = ablate(model, labelled(1), other=labelled(2), early=early)
+    heads = [f"decoder.{layer}.{index}" for layer in (0, 1) for index in (0, 1)]
+    assert [*record.parts.one_out] == heads
+    assert record.parts.summary.num_heads == 4
+    assert record.parts.other is not None
+    assert [*record.parts.other.one_out] == heads
+    assert -1 <= record.parts.other.pearson.r <= 1
+    assert [*(record.parts.all_but_one or ())] == ["decoder.0", "decoder.1"]
+    for figure in ("ablation-histogram", "ablation-map", "transfer"):
+        draw(figure, [record])

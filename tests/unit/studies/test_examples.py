@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from transformers import BertConfig, BertForSequenceClassification
 
 import laboratory
+import zoo
 from behaviour import hooks
 from headcount.cli.main import main
 from headcount.corpora.grammar.corpus import Grammar
@@ -125,3 +126,8 @@ def test_attention_on_a_text_beyond_the_positions_is_one_clear_line() -> None:
 def small_classifier() -> BertForSequenceClassification:
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     return BertForSequenceClassification(BertConfig(vocab_size=99, max_position_embeddings=8, **size))
+
+
+def test_attention_that_does_not_run_on_texts_has_no_maps() -> None:
+    parts = examples(zoo.idle_cross(), word_tokenizer(), ["w5 w6 w7 w8"]).parts
+    assert {head.split(".")[0] for head in parts.examples[0].attention} == {"decoder"}

@@ -32,6 +32,7 @@ def COMMAND(
     **settings: Any,
 ) -> None:
     """Mask every head of MODEL alone and measure the loss of quality; then mask all other heads of its layer."""
+    from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.cli import show
     from headcount.studies.ablation import ablate
 
@@ -42,8 +43,9 @@ def COMMAND(
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = ablate(
-            live, task, name=model, other=other_task, folder=output.unfinished, progress=bars.show, **settings
-        )
+            live, task, name=model, other=other_task, chosen_on=read_chosen_on(model), folder=output.unfinished,
+            progress=bars.show, **settings,
+        )  # fmt: skip
     effects = record.parts.one_out
     least = sorted(effects, key=lambda head: abs(effects[head].difference))[:3]
     output.present(record, f"headcount prune {shlex.quote(model)} --remove {','.join(least)} --out DIR")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from headcount.errors import UsageError
@@ -39,7 +39,14 @@ class Greedy(Chooser):
         from headcount.pruning.trail import follow
         from headcount.record.results.prune import ChoiceDetails
         from headcount.sites.locate import locate
+        from headcount.surgery.price import in_heads
 
+        if not replace(pipeline.shape, unit="head").nested:  # one head after the other may pass by all allowed numbers
+            heads_left = in_heads(
+                model, pipeline.budget, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape,
+                add_bias=pipeline.add_bias, folder=execution.folder,
+            )  # fmt: skip
+            pipeline = replace(pipeline, keep=heads_left)
         heads, budget = locate(model).of_kinds(pipeline.kinds), pipeline.budget
         price = execution.price(model, pipeline)
         limit = price.limit(budget) if price is not None else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headcount.record.result import Result
+from headcount.record.result import MeasuredOn, Result
 from headcount.statistics import Correlation, examples_for
 
 
@@ -65,6 +65,7 @@ class Ablation(Result):
     other: Transfer | None = None  # a second data set
     all_but_one_chosen_elsewhere: Mapping[str, BestAlone] | None = None  # the same heads, measured on the second
     alone_held_out: bool = False  # whether best heads were chosen on other examples, not on the first data set itself
+    measured_on: MeasuredOn | None = None  # of a pruned model: whether its heads were chosen on other texts
 
     @property
     def examples_lacking(self) -> int:
