@@ -54,6 +54,14 @@ def pooling_of(model: nn.Module) -> str:
     return MEAN
 
 
+def token_limit(model: nn.Module) -> int | None:
+    """Longest text in tokens that the folder of a model states for embeddings; None if it states none."""
+    name = getattr(config_of(model), "_name_or_path", "")
+    settings = _read(str(name), "sentence_bert_config.json") if name else None
+    limit = settings.get("max_seq_length") if isinstance(settings, dict) else None
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
 def _modules(name: str) -> list[tuple[str, str]]:
     """Kind and path of each module of Sentence Transformers in a folder or hub model."""
     listed = _read(name, "modules.json")

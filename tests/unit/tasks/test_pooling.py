@@ -84,6 +84,16 @@ def test_distances_are_those_of_the_embeddings_of_the_model(tmp_path: Path) -> N
     assert distance == pytest.approx(float(torch.stack(expected).mean()), rel=1e-5)
 
 
+@pytest.mark.parametrize("max_length", [None, 3, 5])
+def test_texts_are_as_long_as_the_files_of_the_model_state(tmp_path: Path, max_length: int | None) -> None:
+    """Sentence Transformers reads no further: later tokens gave other distances."""
+    model = _saved(tmp_path, {"pooling_mode_mean_tokens": True})
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 4}))
+    texts = ["w3 w4 w5 w6 w7 w8 w9", "w6 w7"]
+    task = hc.task("embedding", texts=texts, tokenizer=word_tokenizer(), model=model, max_length=max_length)
+    assert task.batch([0])["input_ids"].shape[1] == min(4, max_length or 4)
+
+
 def _saved(
     folder: Path, settings: dict[str, object], kinds: Sequence[str] = ("models.Transformer", "models.Pooling")
 ) -> tf.BertModel:
