@@ -34,10 +34,14 @@ def task_class(config: PreTrainedConfig, task: str, name: str, trust_remote_code
             f"{name} is a {config.model_type} model; transformers has none of that type for {task}. "
             f"Give a model for {task}, or a task that this model is for."
         )
-    stock_class = _classes(mapping, type(config))[0]
     if custom_classes(config) and not trust_remote_code:
         raise code_needed(config, name)
     architecture = saved_class_name(config)
+    choices = _classes(mapping, type(config))
+    encoders = transformers.AutoModelForTextEncoding._model_mapping
+    if task == "embedding" and type(config) in encoders:  # T5EncoderModel: sentence-t5 has no decoder
+        choices += _classes(encoders, type(config))
+    stock_class = next((choice for choice in choices if choice.__name__ == architecture), choices[0])
     if architecture is not None and not hasattr(transformers, architecture):
         warnings.warn(
             f"{name} was saved from the class {architecture}, which transformers does not have, and is loaded as "

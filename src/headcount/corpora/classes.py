@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 
 from headcount.errors import CorpusError
@@ -55,6 +56,12 @@ class Classes:
             numbers = {name: number for number, name in enumerate(names)}
             return [numbers[str(label)] for label in self._labels], names
         parsed = [int(label) for label in self._labels]
+        if int in self._first and len(set(parsed)) > 1 and 0 not in parsed:
+            warnings.warn(
+                f"No text has the label 0: labels begin at {min(parsed)}. Class numbers are counted from 0. If these "
+                "are counted from 1, all results are wrong.",
+                stacklevel=3,
+            )
         return parsed, self._known or tuple(map(str, range(max(parsed, default=-1) + 1)))
 
     def _allowed(self) -> str:

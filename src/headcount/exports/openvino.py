@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headcount.errors import NotExportable
 from headcount.exports.graphs.graph import Graph, write_onnx
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import Arrays, Session
@@ -47,7 +48,11 @@ class _CompiledGraph(Session):
     def __init__(self, path: Path, threads: int) -> None:
         openvino = import_openvino()
         core, settings = openvino.Core(), {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
-        self._model = core.compile_model(core.read_model(path), "CPU", settings)
+        try:
+            self._model = core.compile_model(core.read_model(path), "CPU", settings)
+        except RuntimeError as error:  # an operation that it does not have, as in DeBERTa
+            reason = [line for line in str(error).splitlines() if line.strip()][-1]
+            raise NotExportable(f"OpenVINO cannot run the graph {path.name}: {reason}. Try onnx.") from error
         self.shapes = {
             _name(port): tuple(None if size.is_dynamic else size.get_length() for size in port.partial_shape)
             for port in self._model.inputs

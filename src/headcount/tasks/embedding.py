@@ -22,7 +22,7 @@ from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
-from headcount.tasks.pooling import MEAN, pool, pooling_of
+from headcount.tasks.pooling import MEAN, pool, pooling_of, token_limit
 from headcount.tasks.soundness import check_ids
 from headcount.tasks.task import Reading
 from headcount.tasks.text_task import PlainTextTask
@@ -54,8 +54,12 @@ class Embedding(PlainTextTask):
         max_length: int | None = None,
         metric: str = "cosine distance",
     ) -> None:
-        """model: the whole model, whose embeddings are the reference. It is run once and not stored."""
+        """model: the whole model, whose embeddings are the reference. It is run once and not stored.
+
+        Texts are also truncated where the files of the model say so.
+        """
         self.pooling = pooling_of(model)
+        max_length = min((limit for limit in (max_length, token_limit(model)) if limit), default=None)
         super().__init__(
             texts=texts, tokenizer=tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
             hashed=[weight_hash(model), *([] if self.pooling == MEAN else [self.pooling])],

@@ -24,12 +24,21 @@ _NAMES = {
     "pooling_mode_max_tokens": "max",
 }
 _MODES = {"mean": MEAN, "cls": "first", "lasttoken": "last", "max": "max"}  # newer files have one key
+_FOLLOWED = ("Transformer", "Pooling", "Normalize", "Dropout")  # the last two change no cosine
 
 
 def pooling_of(model: nn.Module) -> str:
     """The pooling that the folder of a model states; the mean if it states none, or one that is not supported."""
     name = getattr(config_of(model), "_name_or_path", "")
-    settings = _settings(str(name)) if name else None
+    modules = _modules(str(name)) if name else []
+    further = [kind for kind, _ in modules if kind not in _FOLLOWED]
+    if further:
+        warnings.warn(
+            f"{type(configured_module(model)).__name__} from {name} has further modules ({', '.join(further)}), which "
+            "headcount does not run: distances are those of the pooled states of tokens, not of its embeddings.",
+            stacklevel=3,
+        )
+    settings = _settings(str(name), modules)
     if settings is None:
         return MEAN
     modes = [mode for key, mode in _NAMES.items() if settings.get(key)]
@@ -45,11 +54,24 @@ def pooling_of(model: nn.Module) -> str:
     return MEAN
 
 
-def _settings(name: str) -> dict[str, object] | None:
-    """The config of the pooling module of a folder or hub model; None if there is none."""
-    modules = _read(name, "modules.json")
-    listed = [module for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
-    paths = [module.get("path", "") for module in listed if "Pooling" in str(module.get("type", ""))]
+def token_limit(model: nn.Module) -> int | None:
+    """Longest text in tokens that the folder of a model states for embeddings; None if it states none."""
+    name = getattr(config_of(model), "_name_or_path", "")
+    settings = _read(str(name), "sentence_bert_config.json") if name else None
+    limit = settings.get("max_seq_length") if isinstance(settings, dict) else None
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def _modules(name: str) -> list[tuple[str, str]]:
+    """Kind and path of each module of Sentence Transformers in a folder or hub model."""
+    listed = _read(name, "modules.json")
+    modules = [module for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
+    return [(str(module.get("type", "")).rpartition(".")[2], str(module.get("path", ""))) for module in modules]
+
+
+def _settings(name: str, modules: list[tuple[str, str]]) -> dict[str, object] | None:
+    """The config of the pooling module; None if there is none."""
+    paths = [path for kind, path in modules if kind == "Pooling"]
     settings = _read(name, f"{paths[0]}/config.json") if paths else None
     return settings if isinstance(settings, dict) else None
 

@@ -31,6 +31,13 @@ def test_a_task_that_does_not_fit_is_refused(architecture: str, task: str, messa
         hc.load(tmp_path / "m", task=task)
 
 
+def test_an_encoder_without_its_decoder_is_not_damaged(tmp_path: Path) -> None:
+    """sentence-t5 was saved from T5EncoderModel; embeddings need no decoder."""
+    config = tf.T5Config(d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=2, vocab_size=16)
+    hc.save(tf.T5EncoderModel(config), tmp_path / "m")
+    assert type(hc.load(tmp_path / "m", task="embedding")) is tf.T5EncoderModel
+
+
 @pytest.mark.parametrize(
     ("architecture", "task"), [("bert", "classification"), ("gpt2", "language-modelling"), ("marian", "translation")]
 )

@@ -36,6 +36,17 @@ def test_named_classes_pairs_and_limit(tmp_path: Path) -> None:
     assert found.pairs == ["b", "b"]
 
 
+def test_labels_that_begin_at_1_are_warned_of(tmp_path: Path) -> None:
+    """Stars from 1 to 5: among the first texts none may have 5, which would be refused."""
+    path = write(tmp_path, "a.tsv", "label\ttext", "1\tbad", "4\tgood", "2\tpoor", "5\tgreat")
+    for classes in (None, [f"{stars} stars" for stars in range(1, 6)]):
+        with pytest.warns(UserWarning, match="No text has the label 0: labels begin at 1"):
+            assert read_labelled(path, classes=classes, limit=3).labels == [1, 4, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_labelled(path, classes=list("12345")).labels == [0, 3, 1, 4]
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -23,6 +23,7 @@ from headcount.exports.export import RUNTIMES, Export, fits
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import GraphModel
 from headcount.exports.load_export import load_export
+from headcount.exports.openvino import RUNTIME as OPENVINO
 from headcount.exports.runtime import ExportedModel
 from headcount.sites.inputs import example_batch
 from tokens import word_tokenizer
@@ -263,3 +264,11 @@ def test_a_decoder_that_classifies_without_a_padding_token_is_refused(tokenizer:
         hc.export(model, "onnx", tmp_path / "classifier.onnx", tokenizer=tokenizer, check=tokenizer is not None)
     model.config.pad_token_id = 0
     assert fits(model)["onnx"].fits
+
+
+def test_a_graph_that_openvino_cannot_run_is_one_line(tmp_path: Path) -> None:
+    """DeBERTa: the graph is written, but OpenVINO refuses one of its operations."""
+    path = tmp_path / "openvino_model.xml"
+    path.write_text("<net/>")
+    with pytest.raises(NotExportable, match=r"^OpenVINO cannot run the graph openvino_model.xml: .*Try onnx\.$"):
+        OPENVINO.load(path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,23 @@ def test_other_poolings_are_warned_of(tmp_path: Path) -> None:
         assert pooling_of(model) == "mean"
 
 
+def test_modules_after_pooling_are_warned_of(tmp_path: Path) -> None:
+    """A Dense layer, as in LaBSE and sentence-t5, makes other embeddings. It was left out without a word."""
+    kinds = ["models.Transformer", "models.Pooling", "models.Dense", "models.Normalize"]
+    model = _saved(tmp_path, {"pooling_mode_cls_token": True}, kinds)
+    with pytest.warns(UserWarning, match=r"has further modules \(Dense\), which headcount does not run"):
+        assert pooling_of(model) == "first"
+
+
+def test_normalised_embeddings_are_not_warned_of(tmp_path: Path) -> None:
+    model = _saved(
+        tmp_path, {"pooling_mode_cls_token": True}, ["models.Transformer", "models.Pooling", "models.Normalize"]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pooling_of(model) == "first"
+
+
 def test_distances_are_those_of_the_embeddings_of_the_model(tmp_path: Path) -> None:
     """The first token of each text, as in BGE: the mean over tokens gave other distances and another order of heads."""
     model = _saved(tmp_path, {"pooling_mode_cls_token": True})
@@ -65,7 +84,19 @@ def test_distances_are_those_of_the_embeddings_of_the_model(tmp_path: Path) -> N
     assert distance == pytest.approx(float(torch.stack(expected).mean()), rel=1e-5)
 
 
-def _saved(folder: Path, settings: dict[str, object]) -> tf.BertModel:
+@pytest.mark.parametrize("max_length", [None, 3, 5])
+def test_texts_are_as_long_as_the_files_of_the_model_state(tmp_path: Path, max_length: int | None) -> None:
+    """Sentence Transformers reads no further: later tokens gave other distances."""
+    model = _saved(tmp_path, {"pooling_mode_mean_tokens": True})
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 4}))
+    texts = ["w3 w4 w5 w6 w7 w8 w9", "w6 w7"]
+    task = hc.task("embedding", texts=texts, tokenizer=word_tokenizer(), model=model, max_length=max_length)
+    assert task.batch([0])["input_ids"].shape[1] == min(4, max_length or 4)
+
+
+def _saved(
+    folder: Path, settings: dict[str, object], kinds: Sequence[str] = ("models.Transformer", "models.Pooling")
+) -> tf.BertModel:
     """A model with the files of Sentence Transformers."""
     torch.manual_seed(0)
     config = tf.BertConfig(
@@ -73,7 +104,7 @@ def _saved(folder: Path, settings: dict[str, object]) -> tf.BertModel:
         max_position_embeddings=32, initializer_range=0.3,
     )  # fmt: skip
     tf.BertModel(config).save_pretrained(folder)
-    modules = [{"path": "", "type": "models.Transformer"}, {"path": "1_Pooling", "type": "models.Pooling"}]
+    modules = [{"path": f"{row}_{kind[7:]}" if row else "", "type": kind} for row, kind in enumerate(kinds)]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **settings}))
