@@ -31,6 +31,13 @@ def pooling_of(model: nn.Module) -> str:
     """The pooling that the folder of a model states; the mean if it states none, or one that is not supported."""
     name = getattr(config_of(model), "_name_or_path", "")
     modules = _modules(str(name)) if name else []
+    changes = _changes_of_texts(str(name)) if name else []
+    if changes:
+        warnings.warn(
+            f"{type(configured_module(model)).__name__} from {name} reads texts changed by {' and '.join(changes)}. "
+            "headcount does not do this: change the texts of --data so, or distances are those of other inputs.",
+            stacklevel=3,
+        )
     further = [kind for kind, _ in modules if kind not in _FOLLOWED]
     if further:
         warnings.warn(
@@ -60,6 +67,16 @@ def token_limit(model: nn.Module) -> int | None:
     settings = _read(str(name), "sentence_bert_config.json") if name else None
     limit = settings.get("max_seq_length") if isinstance(settings, dict) else None
     return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def _changes_of_texts(name: str) -> list[str]:
+    """What Sentence Transformers does to every text before it is split into tokens."""
+    general, text = (_read(name, file) for file in ("config_sentence_transformers.json", "sentence_bert_config.json"))
+    general, text = (settings if isinstance(settings, dict) else {} for settings in (general, text))
+    prompts = general.get("prompts")
+    prompt = prompts.get(general.get("default_prompt_name")) if isinstance(prompts, dict) else None
+    changes = [f"the prompt {prompt!r}"] if prompt else []
+    return changes + (["lower case"] if text.get("do_lower_case") else [])
 
 
 def _modules(name: str) -> list[tuple[str, str]]:

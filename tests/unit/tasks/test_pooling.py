@@ -56,10 +56,24 @@ def test_modules_after_pooling_are_warned_of(tmp_path: Path) -> None:
         assert pooling_of(model) == "first"
 
 
+def test_texts_that_the_model_reads_changed_are_warned_of(tmp_path: Path) -> None:
+    """A prompt before every text, or lower case, makes other embeddings. Both were left out without a word."""
+    model = _saved(tmp_path, {"pooling_mode_cls_token": True})
+    prompts = {"prompts": {"query": "query: ", "plain": ""}, "default_prompt_name": "query"}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"do_lower_case": True}))
+    with pytest.warns(UserWarning, match="reads texts changed by the prompt 'query: ' and lower case"):
+        assert pooling_of(model) == "first"
+
+
 def test_normalised_embeddings_are_not_warned_of(tmp_path: Path) -> None:
     model = _saved(
         tmp_path, {"pooling_mode_cls_token": True}, ["models.Transformer", "models.Pooling", "models.Normalize"]
     )
+    (tmp_path / "config_sentence_transformers.json").write_text(
+        json.dumps({"prompts": {}, "default_prompt_name": None})
+    )
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"do_lower_case": False}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert pooling_of(model) == "first"
