@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -74,8 +75,9 @@ def ablate(
     if other is not None:
         other_value, ones_there, alones_there = both(other, "masking heads, second data", "second")
         # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
-        pair = [effect.difference for effect in ones], [effect.difference for effect in ones_there]
-        layers = [variant.site for variant in out]
+        ran = [both_ran for both_ran in zip(out, ones, ones_there, strict=True) if all(map(_ran, both_ran[1:]))]
+        pair = [here.difference for _, here, _ in ran], [there.difference for _, _, there in ran]
+        layers = [variant.site for variant, _, _ in ran]
         correlations = pearson(*pair, groups=layers), spearman(*pair, groups=layers)
         transfer = Transfer(other_value, *correlations, _by_head(out, ones_there))
         chosen_there = measured_on([choose_on or task], other).much_seen
@@ -144,7 +146,12 @@ def _stopped_effects(metric: Metric, stopped: list[Stopped]) -> list[Effect]:
 
 
 def _by_head(out: list[Variant], measured: list[Effect]) -> dict[str, Effect]:
-    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True)}
+    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True) if _ran(effect)}
+
+
+def _ran(effect: Effect) -> bool:
+    """Whether the heads of an effect ran on the data. Of others nothing is known: a record leaves them out."""
+    return not isnan(effect.difference)
 
 
 def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Summary:
@@ -154,7 +161,7 @@ def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Su
     raw = [effect for effect in measured if effect.p < alpha]
     corrected = [effect for effect in measured if effect.corrected < alpha]
     return Summary(
-        num_heads=len(measured),
+        num_heads=sum(map(_ran, measured)),
         significant=len(raw),
         significant_and_better_without=sum(map(better, raw)),
         significant_corrected=len(corrected),
@@ -168,6 +175,8 @@ def _best(
     """For each site, the head that is best alone by its metric in `choices`, with its measured effect."""
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
+        if not all(_ran(measured_on[index]) for index in places):
+            continue
         values = [choices[index] for index in places]
         best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
         head = next(head for head in sites[name].head_names() if head not in lonely[best].off)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
+import zoo
 from headcount.errors import UsageError
+from headcount.report.figure import write_all
 from headcount.studies.ablation import ablate
+from headcount.studies.replacement import replacements
+from headcount.studies.scoring import scoring
 from headcount.tasks.task import Task
 from tokens import sentences, word_tokenizer
 
@@ -56,3 +62,27 @@ def test_heads_that_were_chosen_on_the_second_data_were_not_chosen_elsewhere() -
     assert parts.alone_held_out
     assert parts.other is not None
     assert parts.all_but_one_chosen_elsewhere is None
+
+
+@pytest.mark.filterwarnings("ignore:.*did not run:UserWarning")
+def test_heads_that_do_not_run_are_in_no_record(tmp_path: Path) -> None:
+    """Their effects are unknown: they counted as harmless and as last in a ranking, and no figure could be drawn."""
+    model = zoo.idle_cross()
+    first, second = (
+        hc.task("language-modelling", texts=sentences(6, seed=seed), tokenizer=word_tokenizer()) for seed in (1, 2)
+    )
+    record = ablate(model, first, other=second)
+    parts = record.parts
+    decoder = [f"decoder.{layer}.{head}" for layer in (0, 1) for head in range(4)]
+    assert parts.other is not None
+    assert list(parts.one_out) == list(parts.other.one_out) == decoder
+    for alone in (parts.all_but_one, parts.all_but_one_chosen_elsewhere):
+        assert list(alone or ()) == ["decoder.0", "decoder.1"]
+    assert parts.summary.num_heads == 8
+    assert parts.other.pearson.r == parts.other.pearson.r
+    assert write_all(record, tmp_path, ("png",))
+    scored = scoring(model, first, method="gradient").parts
+    assert list(scored.scores) == list(scored.ranks) == decoder
+    replaced = replacements(model, first).parts
+    assert all(list(effects) == decoder for effects in replaced.effects.values())
+    assert all(correlation.r == correlation.r for correlation in replaced.rank_correlations.values())
