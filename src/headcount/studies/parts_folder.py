@@ -19,9 +19,10 @@ from pathlib import Path
 from headcount import journal
 from headcount.claims.pool import LEDGER
 from headcount.errors import FolderError, HeadcountError, RecordError, UsageError
-from headcount.record import Record, Signature
+from headcount.record import Record, Signature, displayed
 from headcount.record.results.combined import Combined
 from headcount.record.results.tradeoff import Tradeoff
+from headcount.record.shape import shape_of
 from headcount.studies.parts import READS, Part
 from headcount.studies.subject import StudySubject
 from headcount.tasks.inputs import claim_inputs
@@ -160,10 +161,14 @@ def _check_study(name: str, makers: Mapping[str, Part], earlier: Combined, out: 
 
 
 def _check_files(makers: Iterable[str], out: Path) -> None:
-    """Raise if the file of a finished part is damaged: the record at the end of a study needs every part."""
+    """Raise if the file of a finished part is damaged: the record at the end of a study needs every part.
+
+    Also if it names a head that cannot be, such as one of a negative layer.
+    """
     for file in (file for part in makers if (file := _file(out, part)).is_file()):
         try:
-            Record.load(file)
+            with displayed([file]):
+                shape_of([Record.load(file).parts])
         except RecordError as error:
             raise RecordError(f"{error} Delete {file} to run that part again.") from error
 

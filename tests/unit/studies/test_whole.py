@@ -129,6 +129,15 @@ def test_a_damaged_part_is_refused_before_any_work(settings: StudySettings, tmp_
     assert {"gradient", "ablation"} <= set(record.parts.records)
 
 
+def test_a_head_that_cannot_be_is_refused_with_the_name_of_the_file(settings: StudySettings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    whole_study("michel2019", settings, out, parts=["gradient"])
+    wrong = out / "parts" / "gradient.json"
+    wrong.write_text(wrong.read_text().replace("encoder.0.0", "encoder.-1.0"))
+    with pytest.raises(RecordError, match=r"gradient.json .*'encoder.-1.0'.* Delete .*gradient.json to run that part"):
+        whole_study("michel2019", settings, out, parts=["gradient"])
+
+
 def test_a_part_finds_those_it_needs_in_any_order(settings: StudySettings, tmp_path: Path) -> None:
     """The attention shown is that of a head chosen by its role, which no head of this random model has."""
     short = replace(settings, source=replace(settings.source, limit=4))
