@@ -286,7 +286,8 @@ def split(default: str | None) -> Command:
 
 _JOINED = "several of parallel text joined by +, such as test+test2017"
 measure_split = click.option(
-    "--measure-split", help=f"Split to measure on, or {_JOINED}. Default: test, or half of the texts if there is none."
+    "--measure-split",
+    help=f"Split to measure on, or {_JOINED}; half: half of --split. Default: test, or half if there is none.",
 )
 other_split = click.option(
     "--other-split", help="Second split, to test whether the same heads matter there. Default: none."
