@@ -79,7 +79,7 @@ def _run(
         if part not in wanted and not file.is_file():
             continue
         try:
-            part_record = Record.load(file) if file.is_file() else maker(subject)
+            part_record = Record.load(file) if file.is_file() else _with_path(maker(subject), subject)
         except FolderError:  # nothing can be written, not only this part
             raise
         except HeadcountError as error:
@@ -95,6 +95,12 @@ def _run(
             record.save(out / "record.json")
         refresh(record)
     return Record("combined", signature, combined)
+
+
+def _with_path(record: Record, subject: StudySubject) -> Record:
+    """A part with the path and split of its data, by which reports name them."""
+    splits = {task.fingerprint: task.split for task in (subject.choosing, subject.measuring)}
+    return record.on_data(subject.settings.source.data, splits.get(record.signature.data))
 
 
 def _claim_texts(subject: StudySubject, parts: Iterable[str], out: Path) -> None:

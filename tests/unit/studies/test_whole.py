@@ -64,6 +64,9 @@ def test_every_part_is_there_or_says_why(settings: StudySettings, tmp_path: Path
     assert Record.load(tmp_path / "out" / "record.json").to_json() == record.to_json()
     assert record.parts.name == "michel2019"
     assert record.parts.records["ablation"].parts.other is not None
+    paths = {part: one.signature.arguments.get("data") for part, one in record.parts.records.items()}
+    assert (paths["gradient"], paths["ablation"]) == (f"{tmp_path} dev", f"{tmp_path} test")
+    assert paths["curves"] == str(tmp_path), "it says itself what it was measured on"
 
 
 def test_finished_parts_are_not_run_again(
