@@ -152,6 +152,17 @@ def test_a_part_finds_those_it_needs_in_any_order(settings: StudySettings, tmp_p
     assert set(apart.parts.records) == {"roles", LEDGER}
 
 
+def test_roles_have_the_relevance_that_is_measured_later(settings: StudySettings, tmp_path: Path) -> None:
+    short = replace(settings, source=replace(settings.source, limit=4))
+    together = whole_study("voita2019", short, tmp_path / "together", parts=["relevance", "roles"])
+    whole_study("voita2019", short, tmp_path / "apart", parts=["roles"])
+    apart = whole_study("voita2019", short, tmp_path / "apart", parts=["relevance"])
+    assert together.parts.records["roles"].parts.relevance
+    for part in ("relevance", "roles"):
+        assert encode(apart.parts.records[part].parts) == encode(together.parts.records[part].parts)
+    assert Record.load(tmp_path / "apart" / "parts" / "roles.json").parts == apart.parts.records["roles"].parts
+
+
 def test_other_settings_need_another_folder(settings: StudySettings, tmp_path: Path) -> None:
     whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
     with pytest.raises(UsageError, match=r"step: 0.5 there, 0.25 now"):
