@@ -514,3 +514,18 @@ def test_shares_on_cards_are_rounded_as_in_tables(opened: Any) -> None:
     browser.click('#map [data-place="0"]')
     assert "gone with 62% (5 heads)" in browser.text("#card")
     assert Column("", 0).text(62.5) == "62"
+
+
+def test_a_head_that_a_smaller_model_has_again_is_not_gone(opened: Any) -> None:
+    """Ways such as l0 choose every size anew."""
+    record = made.tradeoff(made.ONE_LAYER)
+    heads = made.names(made.ONE_LAYER)
+    points = [
+        {**point, "heads": heads[:1] if point["keep"] == 1 else heads[1:3]} for point in encode(record.parts)["points"]
+    ]
+    browser = opened("again", [records.changed(record, points=points)])
+    browser.click('#map [data-place="0"]')
+    assert "gone with 50%, but not with 75%" in browser.text("#card")
+    browser.press("Escape")
+    browser.click('#map [data-place="3"]')
+    assert "gone with 50% (2 heads)" in browser.text("#card")

@@ -184,6 +184,8 @@ def test_score_shows_saves_and_agrees_with_the_library(writer: str, tmp_path: Pa
     assert found == {str(head): pytest.approx(value, abs=1e-5) for head, value in expected.items()}
     other = json.loads(run(*arguments, "--method", "fisher", "--granularity", "batch", "--json").stdout)
     assert other["signature"]["arguments"]["granularity"] == "batch"
+    assert other["signature"]["arguments"]["data"] == f"{writer}/texts.txt", "a file has no split"
+    assert f"data:{writer}/texts.txt {other['signature']['data'][:12]}|" in done.output.replace("\n", "")
 
 
 @pytest.mark.parametrize(

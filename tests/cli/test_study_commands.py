@@ -495,8 +495,19 @@ def test_a_point_and_its_command_read_the_same_texts(tuned: str, place: Path, tm
     if data != "folder":
         (texts / "test.tsv").unlink()
     source = texts / "train.tsv" if data == "file" else texts
-    asked = ["--ways", "rank-gradient,greedy", "--against", "greedy", "--keep", "3", "--steps", "1", "--tune", "1"]
-    asked += ["--choose-limit", "9", "--no-roles", "--format", "svg", "--out", str(tmp_path / "out")]
+    ways = "rank-gradient,greedy,l0,random/untuned,scratch" if data == "folder without test" else "rank-gradient,greedy"
+    asked = ["--ways", ways, "--against", "greedy", "--keep", "3", "--steps", "1", "--tune", "1"]
+    asked += [
+        "--scratch-steps",
+        "1",
+        "--choose-limit",
+        "9",
+        "--no-roles",
+        "--format",
+        "svg",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     done = run("study", "tradeoff", tuned, "--task", "classification", "--data", str(source), *asked)
     assert done.exit_code == 0, done.output
     for point in json.loads((tmp_path / "out" / "record.json").read_text())["parts"]["points"]:

@@ -14,6 +14,7 @@ import click
 
 from headcount.checkpoints.loading import Loading as Loading
 from headcount.cli import unfinished
+from headcount.corpora.source import default_split
 from headcount.registry import Registry
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ class Output:
 
     def present(self, record: Record, command: str = "") -> None:
         """Save a record and print it, with the paths of its files. command: the next useful command, to print."""
+        given = click.get_current_context().params
+        path, split = given.get("data") or "", given.get("split") or ""
+        record = record.on_data(path, default_split(path, split))  # a file has no split
         figures = self.save(record)
         files = [written(self.out, figures=bool(figures))] if self.out else []
         self.show(record, hints=[*files, *([f"Next: {command}"] if command else [])])
@@ -286,7 +290,8 @@ def split(default: str | None) -> Command:
 
 _JOINED = "several of parallel text joined by +, such as test+test2017"
 measure_split = click.option(
-    "--measure-split", help=f"Split to measure on, or {_JOINED}. Default: test, or half of the texts if there is none."
+    "--measure-split",
+    help=f"Split to measure on, or {_JOINED}; half: half of --split. Default: test, or half if there is none.",
 )
 other_split = click.option(
     "--other-split", help="Second split, to test whether the same heads matter there. Default: none."

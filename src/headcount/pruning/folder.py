@@ -12,7 +12,8 @@ A search without training resumes from DIR.unfinished/, which is deleted after D
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from headcount import journal, locks, processes
 from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.checkpoints.save import refuse_training_run
 from headcount.checkpoints.standalone import loading_classes
-from headcount.errors import FolderError, HeadcountError, VerificationError
+from headcount.errors import FolderError, HeadcountError, RecordError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.pruning.adaptation import full_precision_accelerator
 from headcount.pruning.pipeline import Data, Execution, Pipeline
@@ -228,7 +229,14 @@ def sweep(
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Record[Sweep]:
-    """Run each pipeline in its own folder. Several processes that run the same command share the work."""
+    """Run each pipeline in its own folder. Several processes that run the same command share the work.
+
+    The record also has the models that earlier commands made in this folder, as long as their folders are there.
+    """
+    every_settings = [
+        PruningSettings.of(pipeline, model, data, saving.source, reading) for pipeline in pipelines.values()
+    ]
+    _swept_earlier(out, pipelines, every_settings)  # raises before any work
     records: dict[str, Record[Pruning]] = {}
     execution = replace(execution, inplace=False)
     for _ in range(2):  # the second pass collects results that other processes have finished
@@ -240,8 +248,9 @@ def sweep(
                     )
     elsewhere = tuple(name for name in pipelines if name not in records)
     measured = data.measure is not None and data.train is not None
+    points = {name: SweepPoint.of(records[name].parts) for name in pipelines if name in records}
     parts = Sweep(
-        {name: SweepPoint.of(records[name].parts) for name in pipelines if name in records},
+        {**_swept_earlier(out, pipelines, every_settings), **points},
         next(iter(pipelines.values())).chooser.name,
         elsewhere,
         measured_on([*read_chosen_on(saving.source), data.training], data.measuring) if measured else None,
@@ -251,3 +260,32 @@ def sweep(
     if not elsewhere and processes.is_main():
         record.save(out / _RECORD)
     return record
+
+
+def _swept_earlier(out: Path, now: Collection[str], settings: Sequence[PruningSettings]) -> dict[str, SweepPoint]:
+    """Models of an earlier sweep in this folder besides those of now. Raises if they differ in more than its option.
+
+    settings: of the models of now.
+    """
+    try:
+        earlier = Record.load(out / _RECORD).parts
+    except RecordError:  # there is none, or it is damaged
+        return {}
+    plain = [json.loads(json.dumps(asdict(of_model))) for of_model in settings]
+    swept = {key for row in plain for key in row["pipeline"] if row["pipeline"][key] != plain[0]["pipeline"][key]}
+
+    def fixed(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {**row, "pipeline": {key: value for key, value in row["pipeline"].items() if key not in swept}}
+
+    points = {}
+    for name, point in earlier.sweep.items() if isinstance(earlier, Sweep) else ():
+        file = out / name / "training" / _SETTINGS
+        if name in now or not file.is_file() or not (out / name / _RECORD).is_file():
+            continue
+        if fixed(journal.read_json(file)) != fixed(plain[0]):
+            raise FolderError(
+                f"{out / name} was made with other settings than those of now, and the summary of {out} would lose it. "
+                "Use the same settings, or another folder."
+            )
+        points[name] = point
+    return points

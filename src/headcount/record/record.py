@@ -8,7 +8,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -87,6 +87,7 @@ class Signature:
             "seed": self.seed,
             **self.arguments,
         }
+        parts["data"] = " ".join(filter(None, (str(self.arguments.get("data") or ""), self.data[:12])))
         words = [f"{name}:{value}" for name, value in parts.items() if value not in ("", None)]
         return "|".join([*words, f"headcount:{self.versions.get('headcount', '?')}"])
 
@@ -104,6 +105,17 @@ class Record(Generic[Parts]):
     study: str
     signature: Signature
     parts: Parts
+
+    def on_data(self, path: str, split: str | None = None) -> Record[Parts]:
+        """The same with the path of its data, of which a signature has the hash; unchanged if it has one, or no data.
+
+        split: of the data, to append if the parts do not say what was measured on.
+        """
+        arguments = self.signature.arguments
+        if not path or not self.signature.data or "data" in arguments:
+            return self
+        label = f"{path} {split}" if split and getattr(self.parts, "measured_on", None) is None else path
+        return replace(self, signature=replace(self.signature, arguments={**arguments, "data": label}))
 
     def to_json(self) -> str:
         """The record as JSON text. Characters that a terminal would take for commands are escaped."""

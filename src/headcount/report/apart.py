@@ -17,7 +17,7 @@ def arguments_apart(score: Record[Scoring], scores: Sequence[Record[Scoring]]) -
     return "".join(
         f", {name} {value}"
         for name, value in arguments.items()
-        if value is not None and any(other.get(name) != value for other in others)
+        if value is not None and name != "data" and any(other.get(name) != value for other in others)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.record import Record
+from headcount.record.result import MeasuredOn, Texts
 
 
 def measured_data(record: Record) -> str:
@@ -18,16 +19,33 @@ def known_data(record: Record) -> set[str]:
 
 
 def data_path(record: Record) -> str:
-    """Where the data of a record are; empty if it does not say."""
+    """Where the data of a record are, and their split; empty if it does not say."""
+    return _with_split(_path(record), _measured_on(record))
+
+
+def _path(record: Record) -> str:
     return str(record.signature.arguments.get("data") or "").rstrip("/")
+
+
+def _measured_on(record: Record) -> MeasuredOn | None:
+    return getattr(record.parts, "measured_on", None)
+
+
+def _with_split(path: str, texts: Texts | None) -> str:
+    """A path, and the split if it does not end with it already."""
+    split = texts.split if texts and path else None
+    return f"{path} {split}" if split and not path.endswith(f" {split}") else path
 
 
 def data_names(records: Sequence[Record]) -> dict[str, str]:
     """A name of each data set by its hash: the end of its path where a record has it, else the start of the hash."""
     paths: dict[str, str] = {}
     for record in records:
-        if record.signature.data and data_path(record):
-            paths.setdefault(record.signature.data, data_path(record).split("/")[-1])
+        path, measured = _path(record).split("/")[-1], _measured_on(record)
+        chosen_on = measured.chosen_on[-1] if measured and measured.chosen_on else None
+        for data, texts in ((measured_data(record), measured), (record.signature.data, chosen_on)):
+            if data and path:
+                paths.setdefault(data, _with_split(path, texts))
     hashes = dict.fromkeys(data for record in records for data in sorted(known_data(record)))
     names = [paths.get(data, "data") for data in hashes]
     return {

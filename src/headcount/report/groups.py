@@ -35,8 +35,8 @@ def _one_of_each_model(records: list[Record]) -> list[list[Record]]:
 
 
 def _without_seed(model: str) -> str:
-    """The name of a model without numbers. Checkpoints of one training are no draws: they keep theirs."""
-    return re.sub(r"(?<!checkpoint-)(?<!\d)\d+", "#", model.rstrip("/"))
+    """The name of a model without numbers. Checkpoints and epochs of one training are no draws: they keep theirs."""
+    return re.sub(r"(?<!checkpoint-)(?<!epochs/)(?<![\d.])\d+", "#", model.rstrip("/"))
 
 
 def group_name(group: Sequence[Record], records: Sequence[Record]) -> str:

@@ -162,7 +162,8 @@ def _slot(record: Record) -> str:
         return json.dumps([record.study, part_of(record, _BY[record.study])])
     if record.study not in _MANY:
         return record.study
-    return json.dumps([record.study, part_of(record, "method"), encode(record.signature.arguments)], sort_keys=True)
+    arguments = {name: value for name, value in record.signature.arguments.items() if name != "data"}
+    return json.dumps([record.study, part_of(record, "method"), encode(arguments)], sort_keys=True)
 
 
 def _tell_apart(all_subjects: Sequence[Subject]) -> None:

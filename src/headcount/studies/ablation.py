@@ -167,7 +167,7 @@ def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Su
     raw = [effect for effect in measured if effect.p < alpha]
     corrected = [effect for effect in measured if effect.corrected < alpha]
     return Summary(
-        num_heads=len(measured),
+        num_heads=sum(map(_ran, measured)),
         significant=len(raw),
         significant_and_better_without=sum(map(better, raw)),
         significant_corrected=len(corrected),

@@ -19,9 +19,10 @@ from pathlib import Path
 from headcount import journal
 from headcount.claims.pool import LEDGER
 from headcount.errors import FolderError, HeadcountError, RecordError, UsageError
-from headcount.record import Record, Signature
+from headcount.record import Record, Signature, displayed
 from headcount.record.results.combined import Combined
 from headcount.record.results.tradeoff import Tradeoff
+from headcount.record.shape import shape_of
 from headcount.studies.parts import READS, Part
 from headcount.studies.subject import StudySubject
 from headcount.tasks.inputs import claim_inputs
@@ -78,7 +79,7 @@ def _run(
         if part not in wanted and not file.is_file():
             continue
         try:
-            part_record = Record.load(file) if file.is_file() else maker(subject)
+            part_record = Record.load(file) if file.is_file() else _with_path(maker(subject), subject)
         except FolderError:  # nothing can be written, not only this part
             raise
         except HeadcountError as error:
@@ -94,6 +95,12 @@ def _run(
             record.save(out / "record.json")
         refresh(record)
     return Record("combined", signature, combined)
+
+
+def _with_path(record: Record, subject: StudySubject) -> Record:
+    """A part with the path and split of its data, by which reports name them."""
+    splits = {task.fingerprint: task.split for task in (subject.choosing, subject.measuring)}
+    return record.on_data(subject.settings.source.data, splits.get(record.signature.data))
 
 
 def _claim_texts(subject: StudySubject, parts: Iterable[str], out: Path) -> None:
@@ -160,10 +167,14 @@ def _check_study(name: str, makers: Mapping[str, Part], earlier: Combined, out: 
 
 
 def _check_files(makers: Iterable[str], out: Path) -> None:
-    """Raise if the file of a finished part is damaged: the record at the end of a study needs every part."""
+    """Raise if the file of a finished part is damaged: the record at the end of a study needs every part.
+
+    Also if it names a head that cannot be, such as one of a negative layer.
+    """
     for file in (file for part in makers if (file := _file(out, part)).is_file()):
         try:
-            Record.load(file)
+            with displayed([file]):
+                shape_of([Record.load(file).parts])
         except RecordError as error:
             raise RecordError(f"{error} Delete {file} to run that part again.") from error
 

@@ -45,11 +45,16 @@ def replacements(
         raise UsageError(
             f"Replacements need a metric of a single forward pass; {task.metric.name} is not one. Use the loss."
         )
-    metric, heads = task.metric, locate(model).heads
+    metric = task.metric
     source = calibration or task
     means = mean_outputs(model, source.batches(), run=source.nll)
     outcomes = _outcomes(model, task, means, progress)
-    by_replacement = {replacement: effects(metric, outcome, alpha=alpha) for replacement, outcome in outcomes.items()}
+    ran_H = ~np.isnan(outcomes["zero"].variants).all((1, 2))  # of other heads nothing is known
+    heads = [head for head, ran in zip(locate(model).heads, ran_H, strict=True) if ran]
+    by_replacement = {
+        replacement: effects(metric, Outcome(outcome.base, outcome.variants[ran_H]), alpha=alpha)
+        for replacement, outcome in outcomes.items()
+    }
     differences = {name: [effect.difference for effect in rows] for name, rows in by_replacement.items()}
     parts = Replacements(
         metric=metric.name,

@@ -102,7 +102,7 @@ def _result(measured: Roles, sentences: Sentences, relevance: Mapping[str, float
         skipped=dict(Counter(measured.skipped) + sentences.skipped),
         persons=persons(sentences),
         relevance=relevance,
-        agreement=_agreement(relevance, measured) if relevance is not None else None,
+        agreement=_agreement(relevance, measured.confidence) if relevance is not None else None,
     )
 
 
@@ -222,7 +222,14 @@ def _relevance(record: Record[Scoring], measured: Roles) -> dict[str, float]:
     return {str(head): scores[str(head)] for head in measured.heads if str(head) in scores and measured[head]}
 
 
-def _agreement(relevance: Mapping[str, float], measured: Roles) -> dict[str, Correlation]:
+def with_relevance(found: Record[RolesFound], record: Record[Scoring]) -> Record[RolesFound]:
+    """Roles with the relevance of the same model, as if it had been known when they were measured."""
+    parts, scores = found.parts, record.parts.scores
+    relevance = {head: scores[head] for head in parts.confidence if head in scores}
+    return replace(found, parts=replace(parts, relevance=relevance, agreement=_agreement(relevance, parts.confidence)))
+
+
+def _agreement(relevance: Mapping[str, float], confidence: Mapping[Any, Any]) -> dict[str, Correlation]:
     """Whether confident heads are relevant heads, over all heads of each kind."""
     kinds: dict[str, list[str]] = {}
     for name in relevance:
@@ -230,7 +237,7 @@ def _agreement(relevance: Mapping[str, float], measured: Roles) -> dict[str, Cor
     return {
         kind: spearman(
             [relevance[name] for name in names],
-            [measured.confidence[name].value for name in names],
+            [confidence[name].value for name in names],
             groups=sites_of(names),
         )
         for kind, names in kinds.items()

@@ -42,12 +42,12 @@ def scoring(
         )
     options |= {option: value for option, value in running.items() if option in options_of(method)}
     scored = resumable_score(method, model, task, **options)
-    heads = [str(head) for head in scored.heads if not isnan(scored[head])]
+    heads, ranks = [str(head) for head in scored.heads if not isnan(scored[head])], scored.rank()
     leads, left_out = (_of_heads(heads, scored.details.get(name)) for name in ("leads", "left_out"))
     parts = Scoring(
         method=method,
         scores={head: scored[head] for head in heads},
-        ranks={head: scored.rank()[head] for head in heads},
+        ranks={head: ranks[head] for head in heads},
         low={head: scored.low[head] for head in heads} if scored.low is not None else None,
         high={head: scored.high[head] for head in heads} if scored.high is not None else None,
         conservation=conservation(scored) if "cuts" in scored.details else None,

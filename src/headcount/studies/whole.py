@@ -46,7 +46,7 @@ def whole_study(
     subject = StudySubject(settings, loading or Loading(), out / "unfinished", progress)
 
     def complete(record: Record[Combined]) -> Record[Combined]:
-        record = with_ledger(record)
+        record = with_ledger(_completed_roles(record, out))
         record.parts.records[LEDGER].save(out / "parts" / f"{LEDGER}.json")
         return record
 
@@ -54,6 +54,18 @@ def whole_study(
     record = run_parts(name, subject, makers, out, wanted=wanted, refresh=refresh, complete=complete)
     refresh(record)
     return record
+
+
+def _completed_roles(record: Record[Combined], out: Path) -> Record[Combined]:
+    """The record with relevance in its roles, also if that was measured later (`--parts`)."""
+    from headcount.studies.roles import with_relevance
+
+    records = dict(record.parts.records)
+    if "roles" not in records or "relevance" not in records or records["roles"].parts.relevance is not None:
+        return record
+    records["roles"] = with_relevance(records["roles"], records["relevance"])
+    records["roles"].save(out / "parts" / "roles.json")
+    return replace(record, parts=replace(record.parts, records=records))
 
 
 def with_ledger(record: Record[Combined]) -> Record[Combined]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LIMIT_OF_MODEL = "the most that the model can read"
 MEASURED = "test"  # the split measured by default, if the data has it
+HALF = "half"  # as the split to measure on: half of the texts of the other split
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Workload:
 
     task: str
     source: Source
-    measure_split: str | None = None  # see `parts`
+    measure_split: str | None = None  # see `divide`
     batch_size: int = 16
     max_length: int | None = 256  # tokens; None: the limit of the model
     metric: str | None = None  # the default of the task if None
@@ -69,6 +70,8 @@ class Workload:
         choose: workload to choose heads on, if it is not this one, such as the training data.
         """
         choose = choose or self
+        if self.measure_split == HALF:
+            return choose.apart_from(replace(self, source=replace(self.source, half=2)))
         if self.measure_split:
             return choose, self.on(self.measure_split)
         if MEASURED in self.splits():

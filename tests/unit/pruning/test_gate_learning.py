@@ -6,6 +6,7 @@ import contextlib
 import copy
 import json
 import random
+import shutil
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import headcount as hc
 import laboratory
 import zoo
 from behaviour import hooks, weights
-from headcount.errors import UsageError, VerificationError
+from headcount.errors import FolderError, UsageError, VerificationError
 from headcount.probes.gated import HardConcreteGates
 from headcount.probes.gates import exact_mask, groups
 from headcount.pruning.adaptation import adapting_recipe, only_trained, ordinary_recipe
@@ -27,6 +28,7 @@ from headcount.pruning.folder import prune_in_folder, sweep
 from headcount.pruning.gate_learning import gate_steps
 from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
 from headcount.pruning.saving import Saving
+from headcount.record import Record
 from headcount.surgery.fold_gates import check_foldable, fold_open_gates
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
@@ -407,6 +409,27 @@ def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenize
     assert kept["0"] > kept["5"]
     assert (tmp_path / "s" / "5" / "config.json").is_file()
     assert (tmp_path / "s" / "record.json").is_file()
+
+
+def test_the_summary_of_a_sweep_keeps_the_models_of_earlier_commands(
+    saved: Path, tokenizer: Any, tmp_path: Path
+) -> None:
+    data, out = Data(task("train", tokenizer)), tmp_path / "s"
+
+    def swept(*values: float, steps: int = 2) -> Any:
+        pipelines = {f"{value:g}": pipeline(tune=0, keep=None, penalty=value, steps=steps) for value in values}
+        return sweep(pipelines, hc.load(saved), data, out, Saving(str(saved)))
+
+    first = swept(0.0, 5.0)
+    second = swept(5.0, 7.0)
+    assert list(second.parts.sweep) == ["0", "5", "7"]
+    assert second.parts.sweep["0"] == first.parts.sweep["0"]
+    assert Record.load(out / "record.json").parts == second.parts
+    with pytest.raises(FolderError, match=r"/0 was made with other settings .* another folder"):
+        swept(8.0, 9.0, steps=3)
+    assert not (out / "8").exists(), "refused before any work"
+    shutil.rmtree(out / "0")
+    assert list(swept(5.0, 7.0).parts.sweep) == ["5", "7"], "its model is gone"
 
 
 def test_who_is_done_last_sums_a_shared_sweep_up(saved: Path, tokenizer: Any, tmp_path: Path) -> None:

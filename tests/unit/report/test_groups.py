@@ -99,6 +99,12 @@ def test_models_that_differ_by_more_than_a_seed_are_side_by_side(other: str) -> 
     assert [text.get_text() for text in legend.get_texts()][1:] == [first, other]
 
 
+def test_epochs_of_one_training_are_in_no_mean() -> None:
+    epochs = [on("x", roles(f"run-0/epochs/{epoch}")) for epoch in ("0.25", "0.5", "001", "002")]
+    assert [len(group) for group in grouped(epochs)] == [1, 1, 1, 1]
+    assert len(grouped([on("x", roles(f"run-{seed}/epochs/001")) for seed in (0, 1)])) == 1, "an epoch of two trainings"
+
+
 def test_models_of_another_shape_are_in_no_mean() -> None:
     records = [on("x", subjects.roles(subjects.even(layers, 4), f"m-{at}")) for at, layers in enumerate((1, 2, 2))]
     records = [replace(record, signature=replace(record.signature, weights="")) for record in records]

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 import subjects as made
-from headcount.record import Record
+from headcount.record import Record, Signature
 from headcount.report.data import data_names
 from headcount.report.subject import subjects
 
@@ -50,6 +50,15 @@ def test_subjects_are_labelled_with_the_path_of_their_data_where_a_record_has_it
         "model-a (data here)",
         "model-a (film test)",
     ]
+
+
+def test_records_that_say_what_they_were_measured_on_name_both_of_their_data() -> None:
+    curves = on("a1", made.curves(SITES), data="texts/film", measured_on="b2")
+    measured = curves.parts.measured_on
+    assert data_names([curves]) == {"a1": f"film {measured.chosen_on[-1].split}", "b2": f"film {measured.split}"}
+    ablation = on("c3", replace(made.ablation(SITES), signature=Signature())).on_data("texts/film", "dev")
+    assert data_names([ablation]) == {"c3": "film dev"}
+    assert on("", ablation).on_data("texts/film") == on("", ablation), "no data"
 
 
 def test_data_of_one_path_are_told_apart() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -14,6 +15,7 @@ from headcount.claims.ledger import decide
 from headcount.errors import UsageError
 from headcount.report.figure import draw
 from headcount.studies.ablation import ablate
+from headcount.studies.replacement import replacements
 from headcount.tasks.task import Task
 from tokens import sentences, word_tokenizer
 
@@ -78,6 +80,15 @@ def test_heads_that_do_not_run_are_no_harmless_heads() -> None:
     assert "of 8 heads" in details["M1"].detail
     assert "of 2 layers" in details["M2"].detail
     assert details["M3"].models == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*did not run")
+def test_replacements_of_heads_that_do_not_run_are_in_no_record() -> None:
+    task = hc.task("language-modelling", texts=sentences(6), tokenizer=word_tokenizer())
+    parts = replacements(zoo.idle_cross(), task).parts
+    decoder = [f"decoder.{layer}.{head}" for layer in (0, 1) for head in range(4)]
+    assert all(list(effects) == decoder for effects in parts.effects.values())
+    assert not any(np.isnan(correlation.r) for correlation in parts.rank_correlations.values())
 
 
 @pytest.mark.filterwarnings("ignore:.*did not run on the data")

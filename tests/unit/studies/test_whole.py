@@ -64,6 +64,9 @@ def test_every_part_is_there_or_says_why(settings: StudySettings, tmp_path: Path
     assert Record.load(tmp_path / "out" / "record.json").to_json() == record.to_json()
     assert record.parts.name == "michel2019"
     assert record.parts.records["ablation"].parts.other is not None
+    paths = {part: one.signature.arguments.get("data") for part, one in record.parts.records.items()}
+    assert (paths["gradient"], paths["ablation"]) == (f"{tmp_path} dev", f"{tmp_path} test")
+    assert paths["curves"] == str(tmp_path), "it says itself what it was measured on"
 
 
 def test_finished_parts_are_not_run_again(
@@ -129,6 +132,15 @@ def test_a_damaged_part_is_refused_before_any_work(settings: StudySettings, tmp_
     assert {"gradient", "ablation"} <= set(record.parts.records)
 
 
+def test_a_head_that_cannot_be_is_refused_with_the_name_of_the_file(settings: StudySettings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    whole_study("michel2019", settings, out, parts=["gradient"])
+    wrong = out / "parts" / "gradient.json"
+    wrong.write_text(wrong.read_text().replace("encoder.0.0", "encoder.-1.0"))
+    with pytest.raises(RecordError, match=r"gradient.json .*'encoder.-1.0'.* Delete .*gradient.json to run that part"):
+        whole_study("michel2019", settings, out, parts=["gradient"])
+
+
 def test_a_part_finds_those_it_needs_in_any_order(settings: StudySettings, tmp_path: Path) -> None:
     """The attention shown is that of a head chosen by its role, which no head of this random model has."""
     short = replace(settings, source=replace(settings.source, limit=4))
@@ -138,6 +150,17 @@ def test_a_part_finds_those_it_needs_in_any_order(settings: StudySettings, tmp_p
     assert "No head looks at rare tokens" in together.parts.missing["attention"]
     assert apart.parts.missing == together.parts.missing
     assert set(apart.parts.records) == {"roles", LEDGER}
+
+
+def test_roles_have_the_relevance_that_is_measured_later(settings: StudySettings, tmp_path: Path) -> None:
+    short = replace(settings, source=replace(settings.source, limit=4))
+    together = whole_study("voita2019", short, tmp_path / "together", parts=["relevance", "roles"])
+    whole_study("voita2019", short, tmp_path / "apart", parts=["roles"])
+    apart = whole_study("voita2019", short, tmp_path / "apart", parts=["relevance"])
+    assert together.parts.records["roles"].parts.relevance
+    for part in ("relevance", "roles"):
+        assert encode(apart.parts.records[part].parts) == encode(together.parts.records[part].parts)
+    assert Record.load(tmp_path / "apart" / "parts" / "roles.json").parts == apart.parts.records["roles"].parts
 
 
 def test_other_settings_need_another_folder(settings: StudySettings, tmp_path: Path) -> None:

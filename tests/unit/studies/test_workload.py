@@ -79,6 +79,10 @@ def test_what_is_measured_on_by_default(splits: tuple[str, ...], split: str, exp
     assert chosen.source.split_label == (split if expected == "test" else f"one half of {split}")
     named = plain_text(tmp_path, measure_split="train").divide()
     assert [part.source.split_label for part in named] == ["dev", "train"]
+    half = plain_text(tmp_path, measure_split="half")
+    assert [part.source.split_label for part in half.divide()] == ["one half of dev", "the other half of dev"]
+    trained = half.divide(choose=half.on("train"))
+    assert [part.source.split_label for part in trained] == ["train", "the other half of dev"]
 
 
 def test_what_is_trained_on_is_not_what_is_measured(tmp_path: Path) -> None:

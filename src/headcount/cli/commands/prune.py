@@ -18,6 +18,7 @@ from headcount.pruning.pipeline import Chooser, Pipeline, chooser_of, choosers, 
 from headcount.pruning.tuning import Tuning
 from headcount.selection.budget import parse_budgets
 from headcount.selection.shape import Shape
+from headcount.studies.workload import HALF
 
 if TYPE_CHECKING:
     from headcount.record import Record
@@ -282,7 +283,7 @@ class _Job:
                 train = choose_on.on(values["train_split"])
             else:
                 train, measured = work.divide(choose=train)
-            if not pipeline.reads and not pipeline.trains:
+            if not pipeline.reads and not pipeline.trains and work.measure_split != HALF:
                 measured = work.on(measured.source.split)  # all texts: none has to be kept apart
         train = train.with_limit(values["train_limit"])
         if pipeline.chooser.trains:

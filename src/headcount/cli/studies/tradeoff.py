@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from headcount.cli import data, options
+from headcount.studies.workload import HALF
 
 _WAYS = (
     "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. "
@@ -118,7 +119,9 @@ def _command(model: str, work: data.Workload, train_limit: int | None, measured:
         reading.append(f"--{name.replace('_', '-')} {values[name]}")
     if measured.by_harness:
         reading.append(f"--measure-task {shlex.quote(measured.task)}")
-    elif measured.source.split and measured.source.half is None:  # prune also halves the texts if nothing is named
+    elif measured.source.half is not None:  # by name: not every way has to keep texts apart
+        reading.append(f"--measure-split {HALF}")
+    elif measured.source.split:
         reading.append(f"--measure-split {shlex.quote(measured.source.split)}")
     return f"headcount prune {shlex.quote(model)}", f"{' '.join(reading)} --out DIR"
 

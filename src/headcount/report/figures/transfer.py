@@ -18,7 +18,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows = []
     for record, plot in zip(records, axes, strict=True):
         parts = record.parts
-        first_effects, second_effects = parts.one_out, parts.other.one_out
+        second_effects = parts.other.one_out
+        first_effects = {name: effect for name, effect in parts.one_out.items() if name in second_effects}
         kinds = {name: Head.parse(name).kind for name in first_effects}
         for kind in dict.fromkeys(kinds.values()):
             names = [name for name in first_effects if kinds[name] == kind]

@@ -51,12 +51,21 @@ function pruningPart(subject, place) {
   const rows = [];
   for (const curve of subject.curves) {
     if (!curve.known || curve.control) continue;
-    const point = curve.points.find((one) => one.mask[place] === "0");
     const counted = curve.points[curve.points.length - 1].mask[place] === "0" || curve.whole;
-    if (counted) rows.push([curve.label, point ? `gone with ${wholePercent(point.share)} (${point.removed} ${point.removed === 1 ? "head" : "heads"})` : "stays to the end"]);
+    if (counted) rows.push([curve.label, goneWith(curve, place)]);
   }
   for (const method of subject.gone) rows.push([method.label, method.heads.includes(subject.heads[place]) ? "removed" : "stays"]);
   return rows.length ? [make("h3", {}, "When it goes"), smallTable([["pruned"], ["this head"]], rows)] : [];
+}
+
+// When a head goes; if each size was chosen anew, a smaller model may have it again.
+function goneWith(curve, place) {
+  const first = curve.points.findIndex((one) => one.mask[place] === "0");
+  if (first < 0) return "stays to the end";
+  const point = curve.points[first], from = curve.points.slice(first);
+  const shares = (bit) => from.filter((one) => one.mask[place] === bit).map((one) => wholePercent(one.share)).join(", ");
+  if (shares("1")) return `gone with ${shares("0")}, but not with ${shares("1")}`;
+  return `gone with ${wholePercent(point.share)} (${point.removed} ${point.removed === 1 ? "head" : "heads"})`;
 }
 
 function openCard(subject, place, from) {
