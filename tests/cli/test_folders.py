@@ -188,6 +188,20 @@ def test_results_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
     assert "would replace" not in run("score", *given, "--out", str(tmp_path)).output
 
 
+def test_records_of_several_models_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
+    """Both have their models in folders inside, and one record of all of them."""
+    file = subjects.ablation(subjects.ONE_LAYER).save(tmp_path / "record.json")
+    before = file.read_text()
+    for study, command in (
+        ("prune-sweep", ["prune", "no", "--choose", "l0", "--penalty", "1,2", *TASK]),
+        ("pool", ["study", "michel2019", "no", "nowhere", *TASK]),
+    ):
+        done = run(*command, "--out", str(tmp_path))
+        assert done.exit_code == 1
+        assert f"is the result of 'ablate', which that of '{study}' would replace" in " ".join(done.output.split())
+        assert file.read_text() == before
+
+
 def replace_model(record: str, name: str) -> str:
     """The JSON of a record with another name of the model."""
     content = json.loads(record)

@@ -163,7 +163,7 @@ def output(function: Command, *, shared: bool = False) -> Command:
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, as_json: bool, **rest: Any) -> Any:
         study = click.get_current_context().info_name or ""
         refuse_checkpoint(out)
-        _refuse_other_results(out, study, rest.get("model"))
+        refuse_other_results(out, study, rest.get("model"))
         output = Output(out, formats, all_rows, as_json, study)
         with _resuming(output):
             return function(output=output, **rest)
@@ -191,7 +191,7 @@ def refuse_checkpoint(out: Path | None) -> None:
         raise FolderError(f"{out} holds a model, whose record.json would be replaced; give another folder for results.")
 
 
-def _refuse_other_results(out: Path | None, study: str, model: str | None = None) -> None:
+def refuse_other_results(out: Path | None, study: str, model: str | None = None) -> None:
     """Raise if the folder has the record of another command or model, or a record.json that headcount did not write."""
     from headcount import journal
     from headcount.errors import FolderError, HeadcountError
