@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from math import isfinite
 from pathlib import Path
@@ -17,7 +17,7 @@ from headcount.cli import unfinished
 from headcount.registry import Registry
 
 if TYPE_CHECKING:
-    from headcount.record import Record
+    from headcount.record import Record, Signature
 
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -89,6 +89,19 @@ class Output:
     def unfinished(self) -> Path | None:
         """Folder of unfinished work, from which the same command resumes."""
         return self.out / unfinished.NAME if self.out else None
+
+    def finished(self, signature: Signature, complete: Callable[[Record], bool]) -> Record | None:
+        """The record of an earlier run with the same model, data, settings and versions; None if there is none.
+
+        complete: whether the other files of the result are there too.
+        """
+        from headcount import processes
+        from headcount.record.model_folder import folder_record
+
+        earlier = folder_record(str(self.out), self.study) if self.out and processes.is_main() else None
+        if earlier and (replace(earlier.signature, time=signature.time) != signature or not complete(earlier)):
+            earlier = None
+        return processes.gather(earlier)[0]  # as the main process finds it
 
     def save(self, record: Record) -> list[Path]:
         """Write the record and its figures (main process only); returns the files of the figures."""
