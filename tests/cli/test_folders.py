@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from torch import nn
 
 import headcount as hc
 import records as made
@@ -211,14 +212,10 @@ def replace_model(record: str, name: str) -> str:
 
 def begin(name: str, writer: Path, out: Path, patch: pytest.MonkeyPatch, *options: str) -> list[str]:
     """Interrupt a command right before its result is saved; returns its arguments."""
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
     task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "2"]
     arguments = [name, str(writer), *task, "--format", "png", "--out", str(out), *options]
     with patch.context() as interrupting:
-        interrupting.setattr("headcount.cli.options.Output.save", interrupted)
+        interrupting.setattr("headcount.cli.options.Output.save", _interrupted)
         assert run(*arguments).exit_code != 0
     return arguments
 
@@ -255,6 +252,66 @@ def test_unfinished_work_of_another_score_stays(writer: Path, tmp_path: Path, mo
     assert done.exit_code == 1
     assert "is unfinished work of another score than 'magnitude'" in " ".join(done.output.split())
     assert set((tmp_path / "unfinished").rglob("*")) == work
+
+
+@pytest.mark.parametrize(
+    ("study", "more", "less", "part"),
+    [
+        (
+            "agreement", ["--methods", "magnitude,random"], ["--methods", "random"],
+            "finished/0-of-1/magnitude.safetensors",
+        ),
+        (
+            "tradeoff", ["--ways", "random/untuned", "--no-roles", "--keep", "8,4"],
+            ["--ways", "random/untuned", "--no-roles", "--keep", "8"], "arms/random.untuned-4-0.json",
+        ),
+    ],
+)  # fmt: skip
+def test_unfinished_parts_that_a_result_does_not_have_stay(
+    writer: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    study: str,
+    more: list[str],
+    less: list[str],
+    part: str,
+) -> None:
+    (tmp_path / "data").mkdir()
+    for number, split in enumerate(("train", "dev", "test")):
+        (tmp_path / "data" / f"{split}.txt").write_text("\n".join(sentences(12)[4 * number :][:4]))
+    out, work = tmp_path / "out", tmp_path / "out" / "unfinished"
+    command = ["study", study, str(writer), "--task", "language-modelling", "--data", str(tmp_path / "data")]
+    command += ["--format", "png", "--out", str(out)]
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.cli.options.Output.save", _interrupted)
+        assert run(*command, *more).exit_code != 0
+    assert run(*command, *less).exit_code == 0
+    assert (work / part).is_file(), [*work.rglob("*")]
+    assert run(*command, *more).exit_code == 0
+    assert not work.exists()
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_unfinished_work_stays_if_heads_are_measured_until_they_are_certain(
+    bert: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That way has no pieces, and removed those of the other."""
+    hc.save(bert, tmp_path / "bert", tokenizer=word_tokenizer())
+    rows = (f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(6)))
+    (tmp_path / "texts.tsv").write_text("text\tlabel\n" + "".join(rows))
+    command = ["ablate", str(tmp_path / "bert"), "--task", "classification", "--data", str(tmp_path / "texts.tsv")]
+    command += ["--format", "png", "--out", str(tmp_path / "out")]
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.cli.options.Output.save", _interrupted)
+        assert run(*command).exit_code != 0
+    early = run(*command, "--early")
+    assert early.exit_code == 0, early.output
+    assert (tmp_path / "out" / "unfinished" / "first" / "0-of-1" / "0.safetensors").is_file()
+    assert run(*command).exit_code == 0
+    assert not (tmp_path / "out" / "unfinished").exists()
 
 
 @pytest.mark.parametrize("method", ["ablation", "gradient"])

@@ -113,7 +113,7 @@ class Output:
         remove_outdated(self.out / "figures", self.out / "record.json", record)
         record.save(self.out / "record.json")
         figures = write_all(record, self.out / "figures", self.formats)
-        unfinished.remove_unfinished(self.unfinished, self.study)
+        unfinished.remove_unfinished(self.unfinished, record)
         return figures
 
     def present(self, record: Record, command: str = "") -> None:

@@ -60,6 +60,12 @@ class Models:
         saving.save(pruned.model, self.path(arm), record, chosen_on)
 
 
+def point_names(points: Iterable[Point], seeds: Sequence[int]) -> set[str]:
+    """Names of the files of these points, and of those whose heads the points from scratch have."""
+    ways = {(way, point.keep, seed) for point in points for way in (point.way, point.like) if way for seed in seeds}
+    return {Arm(Way.parse(way), keep, seed).name for way, keep, seed in ways}
+
+
 @dataclass(frozen=True)
 class PointInputs:
     """Inputs that all points share."""
