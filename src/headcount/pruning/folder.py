@@ -118,8 +118,19 @@ def prune_in_folder(
         _claim_inputs(folder.work, model, data)
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
-            return Record.load(out / _RECORD)
+            return _finished(out, saving)
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
+
+
+def _finished(out: Path, saving: Saving) -> Record[Pruning]:
+    """The record of a finished run. Raises if its model lacks code that is asked for now."""
+    record = Record.load(out / _RECORD)
+    if saving.standalone and record.parts.loaded_by == "headcount":
+        raise FolderError(
+            f"{out} is finished, without code that loads it (--standalone). Add the code in another folder: "
+            f"hc.save(hc.load({str(out)!r}), NEW, tokenizer=..., standalone=True)."
+        )
+    return record
 
 
 @contextmanager
