@@ -220,11 +220,11 @@ def _prune(
         raise VerificationError(pruned.record.parts.fault, advice, model=pruned.model, result=pruned)
     record = saving.completed(pruned.model, pruned.record)
     if folder.accelerator.is_main_process:
-        if record.parts.gates is not None:
-            values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
-            journal.write_text(folder.out / "gates.json", values.to_json() + "\n")
         with folder.new_checkpoint() as path:
             saving.save(pruned.model, path, record, pruned.chosen_on)
+            if record.parts.gates is not None:
+                values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
+                journal.write_text(path / "gates.json", values.to_json() + "\n")
     folder.accelerator.wait_for_everyone()
     return record
 
