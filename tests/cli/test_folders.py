@@ -203,6 +203,16 @@ def test_records_of_several_models_replace_only_those_of_the_same_command(tmp_pa
         assert file.read_text() == before
 
 
+def test_a_study_of_models_does_not_replace_that_of_others(tmp_path: Path) -> None:
+    file, study = tmp_path / "record.json", ["study", "specialisation"]
+    file.write_text(replace_model(subjects.specialisation().to_json(), "a b"))
+    before = file.read_text()
+    done = run(*study, "c", "d", *TASK, "--out", str(tmp_path))
+    assert "is the result of 'specialisation' on a b, which that on c d would replace" in " ".join(done.output.split())
+    assert file.read_text() == before
+    assert "would replace" not in run(*study, "a", "b", *TASK, "--out", str(tmp_path)).output
+
+
 def replace_model(record: str, name: str) -> str:
     """The JSON of a record with another name of the model."""
     content = json.loads(record)

@@ -176,7 +176,7 @@ def output(function: Command, *, shared: bool = False) -> Command:
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, as_json: bool, **rest: Any) -> Any:
         study = click.get_current_context().info_name or ""
         refuse_checkpoint(out)
-        refuse_other_results(out, study, rest.get("model"))
+        refuse_other_results(out, study, rest.get("model") or " ".join(rest.get("models", ())))
         output = Output(out, formats, all_rows, as_json, study)
         with _resuming(output):
             return function(output=output, **rest)
