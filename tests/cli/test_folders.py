@@ -335,6 +335,16 @@ def test_a_score_is_not_lost_before_its_record_is_saved(
     assert not (tmp_path / "unfinished").exists()
 
 
+def test_a_file_that_the_user_puts_beside_unfinished_work_stays(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = begin("score", writer, tmp_path, monkeypatch)
+    own = tmp_path / "unfinished" / "notes.txt"
+    own.write_text("mine")
+    assert run(*arguments).exit_code == 0
+    assert [path for path in own.parent.rglob("*") if path.is_file()] == [own]
+
+
 def test_a_folder_of_the_user_is_not_taken_for_unfinished_work(tmp_path: Path) -> None:
     own = tmp_path / "unfinished" / "chapter.md"
     own.parent.mkdir()

@@ -23,6 +23,7 @@ _SETTINGS = {
     "tradeoff": ("work.json",),
 }
 
+_ENDINGS = (".json", ".jsonl", ".safetensors", ".claim")  # of files that commands write into their unfinished work
 _PARTS = {  # files or folders with the names of the parts that are left out of a command by other options
     "ablate": ("*/",),
     "agreement": ("*/", "finished/*/*.safetensors"),
@@ -69,8 +70,15 @@ def remove_unfinished(folder: Path, record: Record) -> None:
 
     It stays if it has parts that the result does not: of the same command with other options, which can resume.
     """
-    if record.study in _SETTINGS and _begun_parts(folder, record.study) <= _finished_parts(record):
+    if record.study not in _SETTINGS or not _begun_parts(folder, record.study) <= _finished_parts(record):
+        return
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    written = [path for path in files if path.suffix in _ENDINGS]
+    if len(written) == len(files):
         journal.remove_folder(folder)
+        return
+    for path in written:  # files of the user stay
+        path.unlink(missing_ok=True)
 
 
 def _begun_parts(folder: Path, study: str) -> set[str]:
