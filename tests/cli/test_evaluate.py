@@ -77,7 +77,22 @@ def test_an_embedding_model_is_compared_with_another(folder: Path, tmp_path: Pat
     assert "Give that with --against" in refused.output
     done = run("evaluate", small, *plain, "--against", model, "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
-    assert hc.Record.load(tmp_path / "record.json").parts.measures["cosine distance"] > 1e-6
+    record = hc.Record.load(tmp_path / "record.json")
+    assert record.parts.measures["cosine distance"] > 1e-6
+    assert record.signature.arguments["against"] == model
+    assert f"from the embeddings of {model}." in " ".join(done.output.split())
+
+
+def test_embeddings_of_a_model_with_another_tokenizer_are_no_reference(folder: Path, tmp_path: Path) -> None:
+    """It read the tokens of the other: a distance without meaning."""
+    model, other = folder / "embedding", tmp_path / "other"
+    hc.save(hc.load(model), other, tokenizer=word_tokenizer())
+    given = ["--task", "embedding", "--data", str(folder / "plain.txt"), "--against"]
+    done = run("evaluate", str(model), *given, str(other))
+    assert done.exit_code == 2
+    assert f"--against {other} has another tokenizer than {model}" in " ".join(done.output.split())
+    hc.save(hc.load(model), tmp_path / "without")
+    assert run("evaluate", str(model), *given, str(tmp_path / "without")).exit_code == 0
 
 
 def test_a_pruned_model_is_told_from_the_texts_its_heads_were_chosen_on(folder: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from torch import nn
 
 import headcount as hc
 import records as made
@@ -188,6 +189,30 @@ def test_results_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
     assert "would replace" not in run("score", *given, "--out", str(tmp_path)).output
 
 
+def test_records_of_several_models_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
+    """Both have their models in folders inside, and one record of all of them."""
+    file = subjects.ablation(subjects.ONE_LAYER).save(tmp_path / "record.json")
+    before = file.read_text()
+    for study, command in (
+        ("prune-sweep", ["prune", "no", "--choose", "l0", "--penalty", "1,2", *TASK]),
+        ("pool", ["study", "michel2019", "no", "nowhere", *TASK]),
+    ):
+        done = run(*command, "--out", str(tmp_path))
+        assert done.exit_code == 1
+        assert f"is the result of 'ablate', which that of '{study}' would replace" in " ".join(done.output.split())
+        assert file.read_text() == before
+
+
+def test_a_study_of_models_does_not_replace_that_of_others(tmp_path: Path) -> None:
+    file, study = tmp_path / "record.json", ["study", "specialisation"]
+    file.write_text(replace_model(subjects.specialisation().to_json(), "a b"))
+    before = file.read_text()
+    done = run(*study, "c", "d", *TASK, "--out", str(tmp_path))
+    assert "is the result of 'specialisation' on a b, which that on c d would replace" in " ".join(done.output.split())
+    assert file.read_text() == before
+    assert "would replace" not in run(*study, "a", "b", *TASK, "--out", str(tmp_path)).output
+
+
 def replace_model(record: str, name: str) -> str:
     """The JSON of a record with another name of the model."""
     content = json.loads(record)
@@ -197,14 +222,10 @@ def replace_model(record: str, name: str) -> str:
 
 def begin(name: str, writer: Path, out: Path, patch: pytest.MonkeyPatch, *options: str) -> list[str]:
     """Interrupt a command right before its result is saved; returns its arguments."""
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
     task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "2"]
     arguments = [name, str(writer), *task, "--format", "png", "--out", str(out), *options]
     with patch.context() as interrupting:
-        interrupting.setattr("headcount.cli.options.Output.save", interrupted)
+        interrupting.setattr("headcount.cli.options.Output.save", _interrupted)
         assert run(*arguments).exit_code != 0
     return arguments
 
@@ -243,6 +264,66 @@ def test_unfinished_work_of_another_score_stays(writer: Path, tmp_path: Path, mo
     assert set((tmp_path / "unfinished").rglob("*")) == work
 
 
+@pytest.mark.parametrize(
+    ("study", "more", "less", "part"),
+    [
+        (
+            "agreement", ["--methods", "magnitude,random"], ["--methods", "random"],
+            "finished/0-of-1/magnitude.safetensors",
+        ),
+        (
+            "tradeoff", ["--ways", "random/untuned", "--no-roles", "--keep", "8,4"],
+            ["--ways", "random/untuned", "--no-roles", "--keep", "8"], "arms/random.untuned-4-0.json",
+        ),
+    ],
+)  # fmt: skip
+def test_unfinished_parts_that_a_result_does_not_have_stay(
+    writer: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    study: str,
+    more: list[str],
+    less: list[str],
+    part: str,
+) -> None:
+    (tmp_path / "data").mkdir()
+    for number, split in enumerate(("train", "dev", "test")):
+        (tmp_path / "data" / f"{split}.txt").write_text("\n".join(sentences(12)[4 * number :][:4]))
+    out, work = tmp_path / "out", tmp_path / "out" / "unfinished"
+    command = ["study", study, str(writer), "--task", "language-modelling", "--data", str(tmp_path / "data")]
+    command += ["--format", "png", "--out", str(out)]
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.cli.options.Output.save", _interrupted)
+        assert run(*command, *more).exit_code != 0
+    assert run(*command, *less).exit_code == 0
+    assert (work / part).is_file(), [*work.rglob("*")]
+    assert run(*command, *more).exit_code == 0
+    assert not work.exists()
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_unfinished_work_stays_if_heads_are_measured_until_they_are_certain(
+    bert: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That way has no pieces, and removed those of the other."""
+    hc.save(bert, tmp_path / "bert", tokenizer=word_tokenizer())
+    rows = (f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(6)))
+    (tmp_path / "texts.tsv").write_text("text\tlabel\n" + "".join(rows))
+    command = ["ablate", str(tmp_path / "bert"), "--task", "classification", "--data", str(tmp_path / "texts.tsv")]
+    command += ["--format", "png", "--out", str(tmp_path / "out")]
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.cli.options.Output.save", _interrupted)
+        assert run(*command).exit_code != 0
+    early = run(*command, "--early")
+    assert early.exit_code == 0, early.output
+    assert (tmp_path / "out" / "unfinished" / "first" / "0-of-1" / "0.safetensors").is_file()
+    assert run(*command).exit_code == 0
+    assert not (tmp_path / "out" / "unfinished").exists()
+
+
 @pytest.mark.parametrize("method", ["ablation", "gradient"])
 def test_a_score_is_not_lost_before_its_record_is_saved(
     writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
@@ -252,6 +333,16 @@ def test_a_score_is_not_lost_before_its_record_is_saved(
     monkeypatch.setattr("headcount.journal.Shelf.put", None)  # nothing is measured again
     assert run(*arguments).exit_code == 0
     assert not (tmp_path / "unfinished").exists()
+
+
+def test_a_file_that_the_user_puts_beside_unfinished_work_stays(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = begin("score", writer, tmp_path, monkeypatch)
+    own = tmp_path / "unfinished" / "notes.txt"
+    own.write_text("mine")
+    assert run(*arguments).exit_code == 0
+    assert [path for path in own.parent.rglob("*") if path.is_file()] == [own]
 
 
 def test_a_folder_of_the_user_is_not_taken_for_unfinished_work(tmp_path: Path) -> None:

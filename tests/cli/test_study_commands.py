@@ -437,6 +437,26 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
     assert "not asked for (--no-roles)" in " ".join(blind.output.split())
 
 
+def test_a_finished_trade_off_is_not_measured_again(
+    tuned: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other formats are drawn from its record; a model that is gone is made again."""
+    asked = ["study", "tradeoff", tuned, *work(place), "--keep", "4", "--ways", "random/untuned", "--no-roles"]
+    asked += ["--save-models", "--out", str(tmp_path), "--format"]
+    assert run(*asked, "png").exit_code == 0
+    before = json.loads((tmp_path / "record.json").read_text())
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.studies.point.run", None)
+        again = run(*asked, "svg")
+        assert again.exit_code == 0, again.output
+    assert json.loads((tmp_path / "record.json").read_text()) == before
+    assert (tmp_path / "figures" / "tradeoff.svg").is_file()
+    (model,) = (tmp_path / "models").iterdir()
+    model.rename(tmp_path / "elsewhere")
+    assert run(*asked, "png").exit_code == 0
+    assert (model / "config.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -34,6 +34,7 @@ def save(
     max_shard_size: str = "5GB",
     add_files: Callable[[Path], object] | None = None,
     push_to: str | None = None,
+    beside_files: bool = False,
 ) -> Path:
     """Write a model, plain or pruned, as safetensors and JSON.
 
@@ -53,6 +54,7 @@ def save(
         max_shard_size: Largest size of one weight file.
         add_files: Function that writes further files into the new folder before it gets its name.
         push_to: Repository on the Hugging Face Hub, user/name, to upload the folder to.
+        beside_files: Write into a folder with files that are no checkpoint too. They are kept.
 
     Returns:
         The path of the folder.
@@ -69,12 +71,14 @@ def save(
     check_type("folder", folder, (str, os.PathLike), "the path of a folder")
     _check_weights(model)
     target = Path(folder).resolve()
-    check_target(target, overwrite)
+    check_target(target, overwrite, beside_files=beside_files)
     _refresh(model)
     stock = stock_form(model)
-    with journal.new_folder(
-        target, carry_over=lambda old: outlives(old, fresh, keep_companions=keep_companions)
-    ) as fresh:
+
+    def stays(old: Path) -> bool:
+        return not _is_checkpoint(target) or outlives(old, fresh, keep_companions=keep_companions)
+
+    with journal.new_folder(target, carry_over=stays) as fresh:
         if stock is None:
             # transformers does not rename old weight names for custom code: it needs the current names.
             save_pretrained(model, fresh, max_shard_size=max_shard_size, save_original_format=not standalone)
@@ -142,7 +146,7 @@ def _separate_config(model: PreTrainedModel) -> None:
             module.config = own
 
 
-def check_target(target: Path, overwrite: bool) -> None:
+def check_target(target: Path, overwrite: bool, *, beside_files: bool = False) -> None:
     """Raise if `save` would refuse to write. Call it before long work."""
     if target.is_file():
         raise CheckpointError(f"{target} is a file; give the name of a folder to write.")
@@ -151,6 +155,8 @@ def check_target(target: Path, overwrite: bool) -> None:
     if not journal.contents(target):
         return
     if not _is_checkpoint(target):
+        if beside_files:
+            return
         raise CheckpointError(
             f"{target} contains files that are not a checkpoint; nothing was overwritten. Give another folder."
         )

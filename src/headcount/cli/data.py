@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -62,13 +63,24 @@ def source(
         def command(data: str | None, **arguments: Any) -> Any:
             values = {name: arguments.pop(name) for name in fields}
             split_name = arguments.pop("split") if split else None
-            if data and split_name and not options.is_typed("split"):
+            if data and split_name and options.is_typed("split"):
+                _check_split(data, split_name)
+            elif data and split_name:
                 split_name = default_split(data, split_name)
             return function(source=_source(data or "", split_name, values), **arguments)
 
         return options.stacked(command, decorators)
 
     return decorate
+
+
+def _check_split(data: str, split: str) -> None:
+    """Raise if a split of a single file is named: all of the file would be read. Its own name means all of it."""
+    if default_split(data, split) is None and split != Path(data).stem:
+        raise click.UsageError(
+            f"--split {split}: {data} is a single file, which has no splits and is read as a whole. Leave out --split, "
+            "or give a folder with a file for each split."
+        )
 
 
 def _source(data: str, split: str | None, values: dict[str, Any]) -> Source:

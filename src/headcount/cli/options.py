@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from math import isfinite
 from pathlib import Path
@@ -18,7 +18,7 @@ from headcount.corpora.source import default_split
 from headcount.registry import Registry
 
 if TYPE_CHECKING:
-    from headcount.record import Record
+    from headcount.record import Record, Signature
 
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -91,6 +91,19 @@ class Output:
         """Folder of unfinished work, from which the same command resumes."""
         return self.out / unfinished.NAME if self.out else None
 
+    def finished(self, signature: Signature, complete: Callable[[Record], bool]) -> Record | None:
+        """The record of an earlier run with the same model, data, settings and versions; None if there is none.
+
+        complete: whether the other files of the result are there too.
+        """
+        from headcount import processes
+        from headcount.record.model_folder import folder_record
+
+        earlier = folder_record(str(self.out), self.study) if self.out and processes.is_main() else None
+        if earlier and (replace(earlier.signature, time=signature.time) != signature or not complete(earlier)):
+            earlier = None
+        return processes.gather(earlier)[0]  # as the main process finds it
+
     def save(self, record: Record) -> list[Path]:
         """Write the record and its figures (main process only); returns the files of the figures."""
         from headcount import processes
@@ -101,7 +114,7 @@ class Output:
         remove_outdated(self.out / "figures", self.out / "record.json", record)
         record.save(self.out / "record.json")
         figures = write_all(record, self.out / "figures", self.formats)
-        unfinished.remove_unfinished(self.unfinished, self.study)
+        unfinished.remove_unfinished(self.unfinished, record)
         return figures
 
     def present(self, record: Record, command: str = "") -> None:
@@ -167,7 +180,7 @@ def output(function: Command, *, shared: bool = False) -> Command:
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, as_json: bool, **rest: Any) -> Any:
         study = click.get_current_context().info_name or ""
         refuse_checkpoint(out)
-        _refuse_other_results(out, study, rest.get("model"))
+        refuse_other_results(out, study, rest.get("model") or " ".join(rest.get("models", ())))
         output = Output(out, formats, all_rows, as_json, study)
         with _resuming(output):
             return function(output=output, **rest)
@@ -195,7 +208,7 @@ def refuse_checkpoint(out: Path | None) -> None:
         raise FolderError(f"{out} holds a model, whose record.json would be replaced; give another folder for results.")
 
 
-def _refuse_other_results(out: Path | None, study: str, model: str | None = None) -> None:
+def refuse_other_results(out: Path | None, study: str, model: str | None = None) -> None:
     """Raise if the folder has the record of another command or model, or a record.json that headcount did not write."""
     from headcount import journal
     from headcount.errors import FolderError, HeadcountError

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headcount import journal, processes
 from headcount.errors import FolderError, RecordError
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 NAME, _NOTE = "unfinished", "study.json"
 # Commands that resume, and the settings files of their work: that of earlier versions has no note.
@@ -17,6 +21,14 @@ _SETTINGS = {
     "score": ("*-of-*/work.json",),
     "specialisation": ("*/subject.json",),
     "tradeoff": ("work.json",),
+}
+
+_ENDINGS = (".json", ".jsonl", ".safetensors", ".claim")  # of files that commands write into their unfinished work
+_PARTS = {  # files or folders with the names of the parts that are left out of a command by other options
+    "ablate": ("*/",),
+    "agreement": ("*/", "finished/*/*.safetensors"),
+    "specialisation": ("*/",),
+    "tradeoff": ("arms/*",),
 }
 
 
@@ -53,10 +65,43 @@ def noted(folder: Path, study: str) -> Iterator[None]:
                 folder.rmdir()
 
 
-def remove_unfinished(folder: Path, study: str) -> None:
-    """Remove the work of a command after its result was saved."""
-    if study in _SETTINGS:
+def remove_unfinished(folder: Path, record: Record) -> None:
+    """Remove the work of a command after its result was saved.
+
+    It stays if it has parts that the result does not: of the same command with other options, which can resume.
+    """
+    if record.study not in _SETTINGS or not _begun_parts(folder, record.study) <= _finished_parts(record):
+        return
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    written = [path for path in files if path.suffix in _ENDINGS]
+    if len(written) == len(files):
         journal.remove_folder(folder)
+        return
+    for path in written:  # files of the user stay
+        path.unlink(missing_ok=True)
+
+
+def _begun_parts(folder: Path, study: str) -> set[str]:
+    """Names of the parts that a folder of unfinished work has: points, scores, models or data sets."""
+    paths = (path for pattern in _PARTS.get(study, ()) for path in folder.glob(pattern))
+    names = {path.name for path in paths if path.is_file() or _has_work(path)}
+    return {name.removesuffix(".json").removesuffix(".claim").removesuffix(".safetensors") for name in names}
+
+
+def _finished_parts(record: Record) -> set[str]:
+    """Names of the parts that a result was made from."""
+    parts, arguments = record.parts, record.signature.arguments
+    if record.study == "ablate":
+        return {name for name, used in (("first", True), ("second", parts.other)) if used and not arguments["early"]}
+    if record.study == "agreement":
+        return {"finished", *parts.by_method, *parts.refused}
+    if record.study == "specialisation":
+        return set(map(str, range(len(parts.models))))
+    if record.study == "tradeoff":
+        from headcount.studies.point import point_names
+
+        return point_names(parts.points, arguments["seeds"])
+    return set()
 
 
 def _has_work(folder: Path) -> bool:

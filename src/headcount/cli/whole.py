@@ -73,6 +73,8 @@ def whole(name: str, about: str) -> click.Command:
         if show_settings:
             click.echo(settings[0].to_toml(), nl=False)
             return
+        if len(settings) > 1:
+            options.refuse_other_results(out, "pool")
         with options.reserved(out, shared=True):  # processes of the same command share the work
             record = _run(name, settings, loading, out, options.names(parts) or None)
             _present(record, [of_model.model for of_model in settings], out, formats, as_json)

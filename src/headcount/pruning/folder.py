@@ -119,8 +119,19 @@ def prune_in_folder(
         _claim_inputs(folder.work, model, data)
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
-            return Record.load(out / _RECORD)
+            return _finished(out, saving)
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
+
+
+def _finished(out: Path, saving: Saving) -> Record[Pruning]:
+    """The record of a finished run. Raises if its model lacks code that is asked for now."""
+    record = Record.load(out / _RECORD)
+    if saving.standalone and record.parts.loaded_by == "headcount":
+        raise FolderError(
+            f"{out} is finished, without code that loads it (--standalone). Add the code in another folder: "
+            f"hc.save(hc.load({str(out)!r}), NEW, tokenizer=..., standalone=True)."
+        )
+    return record
 
 
 @contextmanager
@@ -210,11 +221,11 @@ def _prune(
         raise VerificationError(pruned.record.parts.fault, advice, model=pruned.model, result=pruned)
     record = saving.completed(pruned.model, pruned.record)
     if folder.accelerator.is_main_process:
-        if record.parts.gates is not None:
-            values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
-            journal.write_text(folder.out / "gates.json", values.to_json() + "\n")
         with folder.new_checkpoint() as path:
             saving.save(pruned.model, path, record, pruned.chosen_on)
+            if record.parts.gates is not None:
+                values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
+                journal.write_text(path / "gates.json", values.to_json() + "\n")
     folder.accelerator.wait_for_everyone()
     return record
 

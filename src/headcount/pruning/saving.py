@@ -56,7 +56,8 @@ class Saving:
     ) -> None:
         """Save a model with its `completed` record. With several processes, only the main one writes.
 
-        A model that failed verification is saved in another folder, which the VerificationError names.
+        A model that failed verification is saved in another folder, which the VerificationError names. Files that the
+        user has written into the folder since `check_target` stay: a result of hours is not refused for them.
         chosen_on: the examples that heads were chosen, calibrated or trained on.
         """
         fault = record.parts.fault
@@ -71,7 +72,7 @@ class Saving:
         if processes.is_main():
             save(
                 small, folder, standalone=self.standalone, overwrite=self.overwrite, keep_companions=False,
-                add_files=add_files,
+                add_files=add_files, beside_files=True,
             )  # fmt: skip
         if fault:
             raise VerificationError(

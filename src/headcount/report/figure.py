@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 OUT_OF_SHAPE = (LookupError, ValueError, TypeError, ArithmeticError, HeadcountError)
 STEP = ("removed", "share", "value", "low", "high")  # attributes of a step of pruning that figures export
 FORMATS = ("png", "svg", "pdf")
+_DATA = ("csv", "txt")  # endings of the numbers of a figure and of its caption
 _SAME_EVERY_TIME: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None},
@@ -149,7 +151,10 @@ def fitting(record: Record) -> tuple[str, ...]:
 
 
 def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Draw a figure into a folder: NAME.png and so on, NAME.csv with its numbers, NAME.txt with its caption."""
+    """Draw a figure into a folder: NAME.png and so on, NAME.csv with its numbers, NAME.txt with its caption.
+
+    Files of these names that are not of such a figure stay as NAME.png.old and so on.
+    """
     from matplotlib import rc_context
 
     for format_name in formats:
@@ -159,6 +164,14 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
     with rc_context(STYLE):  # laid out once: in each format anew it takes longer, and each would depend on those before
         drawing.canvas.draw_without_rendering()
     drawing.canvas.set_layout_engine("none")
+    if not _is_drawn(folder, name):
+        for file in filter(Path.exists, _files(folder, name, formats)):
+            with suppress(FileNotFoundError):  # another process draws here too
+                file.rename(journal.free_name(file))
+    data = [  # first: by them the figure is known
+        journal.write_text(folder / f"{name}.csv", _csv(drawing.rows)),
+        journal.write_text(folder / f"{name}.txt", drawing.caption + "\n"),
+    ]
     written = []
     for format_name in formats:
         file = folder / f"{name}.{format_name}"
@@ -167,9 +180,16 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
                 fresh, format=format_name, bbox_inches="tight", metadata=_SAME_EVERY_TIME[format_name]
             )
         written.append(file)
-    written.append(journal.write_text(folder / f"{name}.csv", _csv(drawing.rows)))
-    written.append(journal.write_text(folder / f"{name}.txt", drawing.caption + "\n"))
-    return written
+    return [*written, *data]
+
+
+def _is_drawn(folder: Path, name: str) -> bool:
+    """Whether a folder has this figure: with its numbers and its caption, as no picture of the user has them."""
+    return all((folder / f"{name}.{suffix}").is_file() for suffix in _DATA)
+
+
+def _files(folder: Path, name: str, formats: Iterable[str] = FORMATS) -> list[Path]:
+    return [folder / f"{name}.{suffix}" for suffix in (*formats, *_DATA)]
 
 
 def write_all(record: Record, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -195,8 +215,8 @@ def remove_outdated(folder: Path, file: Path, record: Record) -> None:
     if not file.is_file() or journal.read_json(file).get("parts") == record.to_plain()["parts"]:
         return
     for name in fitting(_replaced(file) or record):
-        for suffix in (*FORMATS, "csv", "txt"):
-            (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+        for drawn in _files(folder, name) if _is_drawn(folder, name) else ():
+            drawn.unlink(missing_ok=True)
 
 
 def _replaced(file: Path) -> Record | None:

@@ -30,11 +30,13 @@ def evaluate(
     *,
     name: str,
     data: str,
+    against: str | None = None,
     chosen_on: Sequence[Examples] = (),
     progress: Progress = silent,
 ) -> Record[Evaluation]:
     """The quality of a model at a task with its 95% interval over examples, and further measures of the task.
 
+    against: name of the model whose embeddings are the reference.
     chosen_on: examples that the heads of a pruned model were chosen on; the record says how many are measured on.
     """
     assessed = task.evaluation(model, progress)
@@ -52,6 +54,7 @@ def evaluate(
         measured_on=measured_on(chosen_on, task) if chosen_on else None,
     )
     arguments = {"task": task.name, "data": data, **quality.signature.arguments}
+    arguments |= {"against": against} if against else {}
     return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from headcount.errors import UsageError
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import Pruned, run
 from headcount.pruning.saving import Saving
-from headcount.pruning.way import scratch_pipeline
+from headcount.pruning.way import Way, scratch_pipeline
 from headcount.record.codec import decode, encode
 from headcount.record.results.prune import GatesEnd
 from headcount.record.results.tradeoff import Point
@@ -45,6 +45,11 @@ class Models:
         """Whether the folder has the model of this measured point, not only one of its name."""
         return earlier.saved and (self.path(arm) / "config.json").is_file()
 
+    def has_all(self, points: Iterable[Point]) -> bool:
+        """Whether the models of all points are there."""
+        arms = (Arm(Way.parse(point.way), point.keep, point.seed) for point in points)
+        return all((self.path(arm) / "config.json").is_file() for arm in arms)
+
     def save(self, arm: Arm, pruned: Pruned, chosen_before: Sequence[Examples]) -> None:
         """Save the model of a point. It replaces one that other settings left under its name.
 
@@ -53,6 +58,12 @@ class Models:
         saving = replace(self.saving, overwrite=True)
         record, chosen_on = saving.completed(pruned.model, pruned.record), [*chosen_before, *pruned.chosen_on]
         saving.save(pruned.model, self.path(arm), record, chosen_on)
+
+
+def point_names(points: Iterable[Point], seeds: Sequence[int]) -> set[str]:
+    """Names of the files of these points, and of those whose heads the points from scratch have."""
+    ways = {(way, point.keep, seed) for point in points for way in (point.way, point.like) if way for seed in seeds}
+    return {Arm(Way.parse(way), keep, seed).name for way, keep, seed in ways}
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,13 @@ from headcount.progress import Progress, silent
 from headcount.pruning.run import counted_heads, measured_quality
 from headcount.pruning.way import SCRATCH, Way
 from headcount.record import Record, Signature
+from headcount.record.codec import encode
 from headcount.record.model_folder import training_record
 from headcount.record.results.prune import HardConcrete
 from headcount.record.results.tradeoff import Difference, Drift, Point, StepsOfWays, Tradeoff, WayCompared, WayKind
 from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers
-from headcount.sites.fingerprint import weight_hash
+from headcount.sites.fingerprint import config_hash, weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_sums, counted, over_runs
 from headcount.studies.kept import Held, Looking, drift
@@ -39,8 +40,10 @@ from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
 from headcount.studies.point import COMMAND, PointFile, PointInputs, point
 from headcount.studies.point import Models as Models
+from headcount.surgery.manifest import json_hash
 from headcount.tasks.inputs import claim_inputs
 from headcount.tasks.overlap import check_apart, measured_on
+from headcount.tasks.task import token_hash
 
 _RESAMPLES = 1000
 
@@ -108,9 +111,21 @@ def tradeoff(
         all_kinds=_all_kinds([row for row in rows if row.keep < gated], plan) if every_kind else None,
         whole_heads=tuple(map(str, heads)),
     )
-    return Record(
-        "tradeoff", Signature(name, weight_hash(model), data.measuring.fingerprint, None, asdict(plan)), parts
-    )
+    return Record("tradeoff", signature_of(model, data, plan, name=name, looking=looking, models=models), parts)
+
+
+def signature_of(
+    model: nn.Module, data: Data, plan: Plan, *, name: str, looking: Looking | None, models: Models | None
+) -> Signature:
+    """The signature of a trade-off, known before any work: a finished record that has it need not be made again."""
+    inputs = {
+        **_identity(model, data, plan),
+        "tokens": token_hash(data.training),
+        "configuration": config_hash(model, writes=data.training.writes),
+        "sentences": looking.fingerprint if looking else None,
+    }
+    arguments = {**asdict(plan), "inputs": json_hash(encode(inputs))[:40]} | ({"models": True} if models else {})
+    return Signature(name, weight_hash(model), data.measuring.fingerprint, None, arguments)
 
 
 def _steps(plan: Plan, model: str) -> StepsOfWays:

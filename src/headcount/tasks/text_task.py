@@ -96,6 +96,13 @@ class TextTask(Task):
         pairs = [self._pairs[row] for row in rows] if self._pairs is not None else None
         return self._padding_tokenizer([self._texts[row] for row in rows], pairs, **options)
 
+    def is_read_alike(self, tokenizer: PreTrainedTokenizerBase) -> bool:
+        """Whether another tokenizer gives the same tokens for all texts."""
+        other = copy.copy(self)
+        other.tokenizer = tokenizer
+        vars(other).pop("_padding_tokenizer", None)  # of the first
+        return all(self._tokenized(rows).input_ids == other._tokenized(rows).input_ids for rows in self._chunks)
+
     @cached_property
     def _padding_tokenizer(self) -> Any:
         """The tokenizer, or a copy that pads with the end token if it has no padding token (Llama, GPT-2)."""

@@ -15,6 +15,7 @@ from headcount.checkpoints.card import is_card
 from headcount.checkpoints.replaced import move_in
 from headcount.cli.main import main
 from headcount.errors import UsageError
+from headcount.pruning.run import run
 from headcount.training.loop import Loop
 from tokens import sentences, word_tokenizer
 
@@ -149,6 +150,27 @@ def test_files_that_the_user_writes_while_a_model_is_trained_stay(
     assert {name: (out / name).read_text() for name in ("README.md", "MODEL_CARD.md.old", "record.json.old")} == {
         "README.md": own["README.md"], "MODEL_CARD.md.old": own["MODEL_CARD.md"], "record.json.old": own["record.json"],
     }  # fmt: skip
+    assert is_card(out / "MODEL_CARD.md")
+    assert json.loads((out / "record.json").read_text())["study"] == "prune"
+    assert len(hc.locate(hc.load(out)).heads) == 11
+
+
+def test_files_that_the_user_writes_while_heads_are_chosen_stay(
+    bert: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model was refused when it was finished."""
+    source, out = hc.save(bert, tmp_path / "model", tokenizer=word_tokenizer()), tmp_path / "out"
+    own = {"README.md": "my lab notes", "record.json": "{}", "notes.txt": "mine", "config.json": "[]"}
+
+    def writing(*arguments: Any, **options: Any) -> Any:
+        for name, text in own.items():
+            (out / name).write_text(text)
+        return run(*arguments, **options)
+
+    monkeypatch.setattr("headcount.pruning.folder.run", writing)
+    prune(source, out)
+    kept = {name: (out / name).read_text() for name in ("README.md", "record.json.old", "notes.txt", "config.json.old")}
+    assert kept == {name if name in kept else f"{name}.old": text for name, text in own.items()}
     assert is_card(out / "MODEL_CARD.md")
     assert json.loads((out / "record.json").read_text())["study"] == "prune"
     assert len(hc.locate(hc.load(out)).heads) == 11

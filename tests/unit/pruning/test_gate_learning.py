@@ -27,6 +27,7 @@ from headcount.pruning.adaptation import adapting_recipe, only_trained, ordinary
 from headcount.pruning.folder import prune_in_folder, sweep
 from headcount.pruning.gate_learning import gate_steps
 from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
+from headcount.pruning.run import run
 from headcount.pruning.saving import Saving
 from headcount.record import Record
 from headcount.surgery.fold_gates import check_foldable, fold_open_gates
@@ -370,6 +371,19 @@ def test_a_folder_is_begun_once_and_gone_on_with(saved: Path, tokenizer: Any, tm
             pipeline(), hc.load(saved), Data(train, measure=train), tmp_path / "o", Saving(str(saved))
         )  # fmt: skip
     assert not (tmp_path / "o").exists()
+
+
+def test_gates_of_the_user_stay(saved: Path, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, data = tmp_path / "small", Data(task("train", tokenizer), measure=task("dev", tokenizer))
+
+    def writing(*arguments: Any) -> Any:
+        (out / "gates.json").write_text("mine")
+        return run(*arguments)
+
+    monkeypatch.setattr("headcount.pruning.folder.run", writing)
+    prune_in_folder(pipeline(), hc.load(saved), data, out, Saving(str(saved)))
+    assert (out / "gates.json.old").read_text() == "mine"
+    assert hc.HeadGrid.from_json((out / "gates.json").read_text()).kinds == ("encoder",)
 
 
 def test_what_was_learned_is_kept_when_something_goes_wrong_later(

@@ -243,6 +243,18 @@ def test_a_model_is_not_written_over_that_of_a_training_run(tmp_path: Path) -> N
     assert run(tuned, Saving("bert")).to_json() == first.to_json()
 
 
+def test_code_that_is_asked_for_later_is_not_left_out_without_a_word(tmp_path: Path) -> None:
+    def run(*, standalone: bool) -> Any:
+        pipeline, out = Pipeline(Given(remove=("encoder.0.0",)), tuning=TUNING), tmp_path / "out"
+        saving = Saving("bert", standalone=standalone)
+        return prune_in_folder(pipeline, zoo.build("bert").eval(), Data(task()), out, saving)
+
+    first = run(standalone=False)
+    with pytest.raises(FolderError, match=r"finished, without code that loads it \(--standalone\)"):
+        run(standalone=True)
+    assert run(standalone=False).to_json() == first.to_json()
+
+
 def test_a_finished_folder_is_not_the_result_of_other_named_heads(tmp_path: Path) -> None:
     def run(given: Given) -> Any:
         pipeline, data = Pipeline(given, tuning=TUNING), Data(task())

@@ -11,14 +11,14 @@ import records
 import subjects as made
 from headcount.record import Record, Signature
 from headcount.record.results.pool import Pool
-from headcount.report.figure import draw, named, remove_outdated
+from headcount.report.figure import draw, named, remove_outdated, write
 from records import SAMPLES
 
 
 def test_figures_of_other_numbers_do_not_stay_beside_a_record(tmp_path: Path) -> None:
     folder, file = tmp_path / "figures", tmp_path / "record.json"
     folder.mkdir()
-    names = {"ablation-map.svg", "ablation-map.csv", "speed.csv", "mine.svg"}
+    names = {"ablation-map.svg", "ablation-map.csv", "ablation-map.txt", "speed.csv", "mine.svg"}
     for name in names:
         (folder / name).write_text(name)
     first, other = made.ablation(made.ONE_LAYER), made.ablation(made.even(2, 4))
@@ -28,6 +28,18 @@ def test_figures_of_other_numbers_do_not_stay_beside_a_record(tmp_path: Path) ->
     assert {path.name for path in folder.iterdir()} == names
     remove_outdated(folder, file, other)
     assert {path.name for path in folder.iterdir()} == {"speed.csv", "mine.svg"}, "files of the user"
+
+
+def test_figures_of_the_user_stay(tmp_path: Path) -> None:
+    """Without numbers and caption beside them, files with the names of figures are not those of headcount."""
+    own = {"ablation-map.svg": "my drawing", "ablation-map.txt": "my notes"}
+    for name, text in own.items():
+        (tmp_path / name).write_text(text)
+    for _ in range(2):  # the second figure replaces the first
+        write("ablation-map", [made.ablation(made.ONE_LAYER)], tmp_path, ["svg"])
+        assert {name: (tmp_path / f"{name}.old").read_text() for name in own} == own
+        assert "<svg" in (tmp_path / "ablation-map.svg").read_text()
+        assert len([*tmp_path.iterdir()]) == 5
 
 
 def test_a_pool_has_the_names_of_its_models() -> None:

@@ -61,11 +61,14 @@ def COMMAND(
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
     with show.working(f"Measuring {model}"):
         task = work.build(model, loading)  # wrong data is reported before a large model is loaded
+        _check_tokenizer(against, model, task, loading)
         chosen_on = read_chosen_on(model)
         live = loading.load(model, task=work.loaded_for)
     with show.Bars() as bars:
         data_name = work.task if work.by_harness else work.source.label
-        record = evaluate(live, task, name=model, data=data_name, chosen_on=chosen_on, progress=bars.show)
+        record = evaluate(
+            live, task, name=model, data=data_name, against=against, chosen_on=chosen_on, progress=bars.show
+        )
     quoted = shlex.quote(model)
     next_command = (
         f"echo 'A sentence.' | headcount translate {quoted}"
@@ -82,6 +85,19 @@ def COMMAND(
     output.present(record, next_command)
     if output.out:  # after the record, by which translations are known to be those of headcount
         write_translations(output.out / "translations.txt", record)
+
+
+def _check_tokenizer(against: str | None, model: str, task: Any, loading: options.Loading) -> None:
+    """Raise if the reference of embeddings has another tokenizer: both models read the tokens of that of MODEL."""
+    from headcount.checkpoints.companions import find_file
+
+    if against is None or find_file(against, "tokenizer_config.json", loading.revision) is None:
+        return
+    if not task.is_read_alike(loading.tokenizer(against)):
+        raise click.UsageError(
+            f"--against {against} has another tokenizer than {model}, which would give it tokens that mean something "
+            "else: its embeddings are no reference. Give a model with the same tokenizer."
+        )
 
 
 def _refuse_translations_of_user(file: Path) -> None:

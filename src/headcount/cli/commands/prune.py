@@ -110,6 +110,7 @@ def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, all_
     pipelines = job.pipelines()  # errors are reported before a large model is loaded
     if len(pipelines) > 1:
         options.refuse_checkpoint(out)  # its models go to folders inside, and its record to record.json
+        options.refuse_other_results(out, "prune-sweep", model)
     with options.reserved(out, shared=len(pipelines) > 1):  # processes share the models of a sweep
         record = job.run(pipelines)
     note, hint = _closing_lines(out, record, swept=len(pipelines) > 1)

@@ -67,7 +67,7 @@ def COMMAND(
     from headcount.cli import show
     from headcount.pruning.saving import Saving
     from headcount.pruning.tuning import Tuning
-    from headcount.studies.tradeoff import Data, Models, Plan, tradeoff
+    from headcount.studies.tradeoff import Data, Models, Plan, signature_of, tradeoff
 
     kind, _, numbers = keep.rpartition("=")
     if settings["save_models"] and output.out is None:
@@ -96,12 +96,18 @@ def COMMAND(
         live = loading.load(model, task=work.task)
     keeping = output.out if settings["save_models"] else None
     models = Models(keeping / "models", Saving(model, loading.revision)) if keeping else None
-    with show.Bars() as bars:
-        record = tradeoff(
-            live, Data(train, choose, measure), plan, name=model, looking=looking, unlooked=unlooked,
-            folder=output.unfinished, models=models, progress=bars.show,
-            command=_command(model, choose_on, settings["train_limit"], measure_on),
-        )  # fmt: skip
+    texts = Data(train, choose, measure)
+    record = output.finished(
+        signature_of(live, texts, plan, name=model, looking=looking, models=models),
+        lambda earlier: models is None or models.has_all(earlier.parts.points),
+    )
+    if record is None:
+        with show.Bars() as bars:
+            record = tradeoff(
+                live, texts, plan, name=model, looking=looking, unlooked=unlooked, folder=output.unfinished,
+                models=models, progress=bars.show,
+                command=_command(model, choose_on, settings["train_limit"], measure_on),
+            )  # fmt: skip
     if record.parts.unfinished:  # the process that measures the last point writes the record
         output.show(record, note=f"{record.parts.unfinished} points are under way in other processes.")
     else:

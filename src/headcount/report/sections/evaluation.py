@@ -17,7 +17,9 @@ def _answer(record: Record[Evaluation]) -> str:
     texts = f"{plural(parts.examples, 'text')} of {data}" if data else plural(parts.examples, "text")
     spread = _spread(quality)
     interval = f"95% {spread}" if spread else "no interval"
-    return f"{quality.metric} of {parts.task} is {_number(quality.value)} ({interval}) on {texts}."
+    against = record.signature.arguments.get("against")
+    reference = f", from the embeddings of {against}" if against else ""
+    return f"{quality.metric} of {parts.task} is {_number(quality.value)} ({interval}) on {texts}{reference}."
 
 
 def _spread(quality: Quality) -> str | None:
