@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from forks import PATIENCE, started
 from headcount import journal, locks
 from headcount.cli.commands.study import STUDIES
 from headcount.cli.main import commands, main
+from headcount.cli.options import Output
 from headcount.pruning.search import Search
+from headcount.record import Record
 from tokens import sentences, word_tokenizer
 
 TASK = ["--task", "language-modelling", "--data", "DIR/no.txt"]
@@ -187,6 +190,25 @@ def test_results_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
     assert file.read_text() == content
     file.write_text(replace_model(content, given[0]))
     assert "would replace" not in run("score", *given, "--out", str(tmp_path)).output
+
+
+def test_results_of_other_settings_stay(tmp_path: Path) -> None:
+    """The same command on the same model, with another method or other data, replaced the earlier record."""
+    output = Output(tmp_path, (), all_rows=False, as_json=False, study="score")
+    first = subjects.score(subjects.ONE_LAYER)
+    other = replace(first, signature=replace(first.signature, data="of other texts", time="later"))
+    again = replace(first, signature=replace(first.signature, time="later still", versions={"headcount": "newer"}))
+    output.save(first)
+    output.save(again)
+    assert [path.name for path in tmp_path.glob("record*")] == ["record.json"]
+    for number, record in enumerate([other, first], start=2):
+        with pytest.warns(UserWarning, match=r"earlier run with other settings or data is now .*record\.json\.old"):
+            output.save(record)
+        assert len([*tmp_path.glob("record*")]) == number
+    read = [
+        Record.load(tmp_path / name).signature.time for name in ("record.json", "record.json.old2", "record.json.old")
+    ]
+    assert read == [first.signature.time, "later", "later still"]
 
 
 def test_records_of_several_models_replace_only_those_of_the_same_command(tmp_path: Path) -> None:

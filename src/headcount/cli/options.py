@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from math import isfinite
@@ -112,10 +113,23 @@ class Output:
         if self.out is None or self.unfinished is None or not processes.is_main():
             return []
         remove_outdated(self.out / "figures", self.out / "record.json", record)
+        self._keep_other_record(self.out / "record.json", record)
         record.save(self.out / "record.json")
         figures = write_all(record, self.out / "figures", self.formats)
         unfinished.remove_unfinished(self.unfinished, record)
         return figures
+
+    def _keep_other_record(self, file: Path, record: Record) -> None:
+        """Rename a record with other settings, data or weights to record.json.old; one with the same is replaced."""
+        from headcount import journal
+
+        def settings(plain: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in plain["signature"].items() if name not in ("time", "versions")}
+
+        if file.is_file() and settings(journal.read_json(file)) != settings(record.to_plain()):
+            earlier = journal.free_name(file)
+            file.rename(earlier)
+            warnings.warn(f"The record of an earlier run with other settings or data is now {earlier}.", stacklevel=2)
 
     def present(self, record: Record, command: str = "") -> None:
         """Save a record and print it, with the paths of its files. command: the next useful command, to print."""
