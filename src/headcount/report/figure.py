@@ -164,12 +164,14 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
     with rc_context(STYLE):  # laid out once: in each format anew it takes longer, and each would depend on those before
         drawing.canvas.draw_without_rendering()
     drawing.canvas.set_layout_engine("none")
+    numbers = _csv(drawing.rows)
     if not _is_drawn(folder, name):
         for file in filter(Path.exists, _files(folder, name, formats)):
             with suppress(FileNotFoundError):  # another process draws here too
-                file.rename(journal.free_name(file))
-    data = [  # first: by them the figure is known
-        journal.write_text(folder / f"{name}.csv", _csv(drawing.rows)),
+                if not _is_begun(file, numbers):
+                    file.rename(journal.free_name(file))
+    data = [  # before the pictures: by them the figure is known
+        journal.write_text(folder / f"{name}.csv", numbers),
         journal.write_text(folder / f"{name}.txt", drawing.caption + "\n"),
     ]
     written = []
@@ -186,6 +188,14 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
 def _is_drawn(folder: Path, name: str) -> bool:
     """Whether a folder has this figure: with its numbers and its caption, as no picture of the user has them."""
     return all((folder / f"{name}.{suffix}").is_file() for suffix in _DATA)
+
+
+def _is_begun(file: Path, numbers: str) -> bool:
+    """Whether a file is the table of a figure that was interrupted before its caption: it has the same columns."""
+    if file.suffix != ".csv" or not file.is_file():
+        return False
+    columns = numbers.partition("\n")[0].encode()
+    return file.read_bytes().partition(b"\n")[0] == columns
 
 
 def _files(folder: Path, name: str, formats: Iterable[str] = FORMATS) -> list[Path]:

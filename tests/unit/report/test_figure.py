@@ -42,6 +42,19 @@ def test_figures_of_the_user_stay(tmp_path: Path) -> None:
         assert len([*tmp_path.iterdir()]) == 5
 
 
+def test_a_figure_that_was_interrupted_after_its_numbers_is_drawn_again(tmp_path: Path) -> None:
+    """Without its caption, the table of numbers was taken for a file of the user."""
+    write("ablation-map", [made.ablation(made.ONE_LAYER)], tmp_path, ["svg"])
+    names = {path.name for path in tmp_path.iterdir()}
+    for name in ("ablation-map.svg", "ablation-map.txt"):
+        (tmp_path / name).unlink()
+    table = tmp_path / "ablation-map.csv"
+    table.write_text(table.read_text().partition("\n")[0] + "\nother,numbers\n")  # as times are in each run
+    write("ablation-map", [made.ablation(made.ONE_LAYER)], tmp_path, ["svg"])
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert "other,numbers" not in table.read_text()
+
+
 def test_a_pool_has_the_names_of_its_models() -> None:
     models = {"my models/tr-1": "tr-1", "my models/tr-2/": "tr-2"}
     signature = Signature(" ".join(models))
