@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from headcount.claims.claim import Measurement, above, pooled
+from headcount.claims.claim import Measurement, above, averaged, pooled
 from headcount.heads import sites_of
 from headcount.metrics import ACCURACY
 from headcount.record.results.ablate import Ablation, BestAlone, Effect
@@ -37,11 +37,11 @@ def share_of_layers(counts: Sequence[tuple[int, int]]) -> Interval:
 def share_of_heads(models: Sequence[Sequence[Mapping[str, bool]]]) -> Interval:
     """The share of heads with a property, pooled over models and their seeds: [model][seed] has it by head.
 
-    Heads of a layer are alike, which makes the interval of one measurement wider. Several differ by as much.
+    Heads of a layer are alike, which makes the interval of one model wider. Several models differ by as much; seeds of
+    one model do not, as they keep many of the same heads: their interval is no narrower than that of one.
     """
-    if [len(seeds) for seeds in models] == [1]:
-        ((having,),) = models
-        return share_in_groups(list(having.values()), sites_of(having))
+    if len(models) == 1:
+        return averaged([share_in_groups(list(having.values()), sites_of(having)) for having in models[0]])
     return pooled([pooled([share_interval(sum(row.values()), len(row)) for row in seeds]) for seeds in models])
 
 

@@ -11,7 +11,7 @@ from headcount.claims.claim import Claim, Measurement, above, averaged, differen
 from headcount.claims.studied import StudiedModel
 from headcount.claims.syntactic_heads_beat_offsets import paper_relations
 from headcount.record.results.roles import RolesFound
-from headcount.statistics import Interval
+from headcount.statistics import Interval, share_interval
 
 _VARIETY = 0.05  # minimum difference in entropy between two domains, in nats
 
@@ -23,11 +23,16 @@ def _variety(roles: RolesFound) -> float:
 
 
 def _subject_lead(roles: RolesFound) -> Interval | None:
-    """Return the accuracy of the best head for verb -> subject minus that of the best offset."""
+    """Return the accuracy of the best head for verb -> subject minus that of the best offset.
+
+    The offset was measured too, on the same sentences: its variance is added to that of the head as if both were
+    independent. Without it, good heads that agree over seeds decided 13 to 24% of nulls.
+    """
     row = next((row for row in paper_relations(roles) if row.label == "nsubj v->s"), None)
     if row is None:
         return None
-    return Interval(row.value - row.baseline, row.low - row.baseline, row.high - row.baseline)
+    offset = share_interval(row.baseline * row.trials, row.trials)
+    return difference(Interval(row.value, row.low, row.high), offset)
 
 
 @dataclass(frozen=True)

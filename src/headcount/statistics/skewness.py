@@ -48,6 +48,12 @@ def _corrected(cubes: np.ndarray, squares: np.ndarray, examples: ArrayLike) -> n
     return np.clip(ratio * np.sqrt(n * (n - 1)) / (n - 2), -most, most)
 
 
+def mean_skewness(away_N: np.ndarray) -> np.ndarray:
+    """Skewness of the mean of N values, from how far each is away from it; 0 without variance."""
+    count = len(away_N)
+    return _corrected((away_N**3).mean(0) / count**2, (away_N**2).mean(0) / count, count)
+
+
 def mean_ends(
     mean: np.ndarray, error: np.ndarray, cubes: np.ndarray, examples: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
