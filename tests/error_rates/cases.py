@@ -365,6 +365,35 @@ def _within_layers(marked: tuple[int, ...], layer: int, promise: float) -> Case:
     return Case("difference of heads within layers", population, trial, (len(layers),), promise)
 
 
+def _spread_within(promise: float, sizes: tuple[int, ...]) -> Case:
+    """The same with one head of each layer that has a role, worth no more but three times as spread."""
+
+    def trial(random: Random, size: int) -> bool:
+        layers, values, marks = _one_spread_head(random, size)
+        return _left_out(difference_within(values, marks, layers, rounds=2000), 0.0)
+
+    return Case("difference of heads within layers", _SPREAD, trial, sizes, promise)
+
+
+def _spread_masking(promise: float, sizes: tuple[int, ...]) -> Case:
+    """The same; an error is a small p-value that heads with a role are worth more."""
+
+    def trial(random: Random, size: int) -> bool:
+        layers, values, marks = _one_spread_head(random, size)
+        return permutation_of_groups(values, marks, layers, rounds=2000) < 0.05
+
+    return Case("p below 0.05 that a role is worth more", _SPREAD, trial, sizes, promise)
+
+
+_SPREAD = "one of 12 heads of each layer has a role, three times as spread"
+
+
+def _one_spread_head(random: Random, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Layers of 12 heads, values around 0, and whether a head has a role."""
+    marks = np.arange(size) % 12 == 0
+    return np.arange(size) // 12, random.normal(size=size) * np.where(marks, 3.0, 1.0), marks
+
+
 def _ratio(noise: float, promise: float, sizes: tuple[int, ...]) -> Case:
     """The share of what removal costs that compensation leaves: .6 of log-normal costs."""
 
@@ -449,6 +478,8 @@ def cases() -> Iterator[Case]:
         yield _share_of_heads(truth, share, 0.06, (12, 36, 72, 144))
     yield _within_layers((10, 8, 4, 1, 0, 0), 12, 0.06)
     yield _within_layers((3, 2, 0), 4, 0.06)
+    yield _spread_within(0.07, (72, 144))
+    yield _spread_masking(0.07, (72, 144))
     yield _ratio(0.3, 0.07, usual)
     yield _ratio(1.0, 0.07, usual)
     yield _speed(0.05, (7, 15, 30))

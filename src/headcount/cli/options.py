@@ -101,8 +101,10 @@ class Output:
         from headcount.record.model_folder import folder_record
 
         earlier = folder_record(str(self.out), self.study) if self.out and processes.is_main() else None
-        if earlier and (replace(earlier.signature, time=signature.time) != signature or not complete(earlier)):
-            earlier = None
+        if earlier:
+            arguments = {name: value for name, value in earlier.signature.arguments.items() if name != "data"}  # a path
+            same = replace(earlier.signature, time=signature.time, arguments=arguments) == signature
+            earlier = earlier if same and complete(earlier) else None
         return processes.gather(earlier)[0]  # as the main process finds it
 
     def save(self, record: Record) -> list[Path]:
