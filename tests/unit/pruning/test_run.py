@@ -177,9 +177,7 @@ _KILLED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {  # options, and st
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize(
-    "choose", [pytest.param(name, marks=[pytest.mark.slow] if name == "gradient" else []) for name in _KILLED]
-)
+@pytest.mark.parametrize("choose", _KILLED)
 def test_a_kill_at_any_stage_changes_nothing(choose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """kill -9 while heads are chosen, while the compensation is calibrated, and while weights are trained."""
     monkeypatch.setattr("headcount.training.loop.LOG_EVERY", 1)
