@@ -22,6 +22,8 @@ from headcount.report.sections.curves import share_to_try
 from headcount.studies.specialisation import ModelWithData
 from tokens import sentences, word_tokenizer
 
+pytestmark = pytest.mark.usefixtures("unverified")
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))

@@ -26,6 +26,8 @@ SMALL = (
     "--cooldown 10 --warmup 10 --batch 300"
 )
 
+pytestmark = pytest.mark.usefixtures("unverified")
+
 
 def run(*arguments: str, input: str | bytes | None = None) -> Result:  # noqa: A002
     return CliRunner().invoke(main, list(arguments), input=input)
@@ -195,7 +197,7 @@ def test_score_on_parallel_text(trained: Path, data: Path) -> None:
 
 
 def test_relevance_and_its_rules(trained: Path, data: Path, tmp_path: Path) -> None:
-    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "3"]
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "2"]
     options = ["--rule", "zplus2019", "--target", "reference", "--chunk", "30"]
     done = run("score", str(trained), *given, "--method", "relevance", *options, "--out", str(tmp_path / "score"))
     assert done.exit_code == 0, done.output

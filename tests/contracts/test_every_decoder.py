@@ -15,7 +15,7 @@ import zoo
 from headcount.scores.variants import measure, one_out
 from tokens import sentences, word_tokenizer
 
-TEXTS = sentences(5, seed=1, shortest=2, longest=14)
+TEXTS = sentences(3, seed=1, shortest=2, longest=14)
 LABELS = [number % 2 for number in range(len(TEXTS))]
 ROUNDING = 1e-4  # of the largest value: float32, and ablation is a small difference of large losses
 

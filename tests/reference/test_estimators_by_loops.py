@@ -26,14 +26,14 @@ def model() -> nn.Module:
     return zoo.build("marian", dtype=torch.float64)
 
 
-def smooth(model: nn.Module) -> Any:
-    batches = [example_batch(model, seed=seed) for seed in range(2)]
+def smooth(model: nn.Module, batches: int = 2) -> Any:
+    examples = [example_batch(model, seed=seed) for seed in range(batches)]
 
     def nll(live: nn.Module, batch: Any) -> torch.Tensor:
         output = next(value for value in live(**batch).values() if isinstance(value, torch.Tensor))
         return output.flatten(1).tanh().pow(2).sum(-1)
 
-    return hc.task.of(batches, nll=nll)
+    return hc.task.of(examples, nll=nll)
 
 
 def loss(model: nn.Module, task: Any, mask: Any, **options: Any) -> float:
@@ -63,7 +63,7 @@ def test_integrated_gradients(model: nn.Module) -> None:
 
 def test_integrated_gradients_are_complete(model: nn.Module) -> None:
     """Over the heads of a layer they sum to what is lost without the layer."""
-    task, sites = smooth(model), hc.locate(model)
+    task, sites = smooth(model, batches=1), hc.locate(model)
     found = hc.score("integrated-gradients", model, task, steps=12)
     for site in ("encoder.0", "cross.1"):
         lost = loss(model, task, sites.mask(off=f"{site}.*")) - loss(model, task, sites.mask())

@@ -268,6 +268,8 @@ def test_under_compilation(architecture: str) -> None:
     """A model compiled and run before is masked and unmasked again all the same, without a break in its graph."""
     torch._dynamo.reset()
     model = zoo.build(architecture)
+    if architecture == "bert":  # the first case, which make test runs: a layer takes as long as the next
+        model.bert.encoder.layer = model.bert.encoder.layer[:2]
     sites, batch = hc.locate(model), example_batch(model)
     compiled = torch.compile(model, backend="eager", fullgraph=True)
 

@@ -8,6 +8,7 @@ import json
 import random
 import shutil
 from dataclasses import astuple
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ from headcount.training.log import Log
 from headcount.training.penalty import Penalty
 from headcount.training.preset import PRESETS
 
+pytestmark = pytest.mark.usefixtures("unverified")
+
 
 def tuning(steps: int, **change: Any) -> hc.Tuning:
     return hc.Tuning(**{"steps": steps, "warmup": 2, "batch": 150, "chunk": 100, "rate": 1e-3, **change})
@@ -55,6 +58,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return laboratory.vocabulary(tmp_path_factory.mktemp("vocabulary") / "v")
 
 
+@cache
 def task(split: str, tokenizer: Any) -> Translation:
     pairs = laboratory.parallel()[split]
     return Translation(source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer)
@@ -70,7 +74,15 @@ def count(mask: hc.HeadGrid, kind: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("method", "keep"), [("l0", 0), ("l0", 1), ("l0", 7), ("l0", 12), ("subset", 1), ("subset", 7)]
+    ("method", "keep"),
+    [
+        ("l0", 0),
+        ("l0", 7),
+        ("l0", 12),
+        ("subset", 7),
+        pytest.param("l0", 1, marks=pytest.mark.slow),
+        pytest.param("subset", 1, marks=pytest.mark.slow),
+    ],
 )
 def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, method: str, keep: int) -> None:
     before = weights(model)
@@ -92,7 +104,7 @@ def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, me
     json.loads(found.record.to_json())
 
 
-@pytest.mark.parametrize("method", ["l0", "subset"])
+@pytest.mark.parametrize("method", ["l0", pytest.param("subset", marks=pytest.mark.slow)])
 def test_budgets_over_all_kinds_by_share_and_by_kind(model: Any, tokenizer: Any, method: str) -> None:
     train = task("train", tokenizer)
     found = hc.prune(model, train, choose=method, keep=hc.Budget(share=0.25), **SHORT)
@@ -393,6 +405,7 @@ def test_what_was_learned_is_kept_when_something_goes_wrong_later(
     arguments = (pipeline(tune=0, steps=6), hc.load(saved), data, tmp_path / "small", Saving(str(saved)))
 
     with monkeypatch.context() as patch:
+        patch.setattr("headcount.pruning.run.remove", hc.remove)
         patch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, {"logits": "logits: far."}))
         with pytest.raises(VerificationError, match=r"logits: far\..*--no-verify to save it") as caught:
             prune_in_folder(*arguments)
@@ -557,8 +570,18 @@ def drive(worth: np.ndarray, keep: int, *, scale: float, variant: str) -> tuple[
     return by_rank, float(kept / best)
 
 
-@pytest.mark.parametrize(("keep", "scale"), [(1, 1.0), (3, 1.0), (6, 1.0), (9, 1.0), (3, 1e3), (6, 1e-3)])
-@pytest.mark.parametrize("variant", ["default", "voita2019-code"])
+_WORTHS = [(1, 1.0), (3, 1.0), (6, 1.0), (9, 1.0), (3, 1e3), (6, 1e-3)]
+
+
+@pytest.mark.parametrize(
+    ("keep", "scale", "variant"),
+    [
+        *((*case, "default") for case in _WORTHS),
+        (3, 1e3, "voita2019-code"),
+        (6, 1e-3, "voita2019-code"),
+        *(pytest.param(*case, "voita2019-code", marks=pytest.mark.slow) for case in _WORTHS[:4]),
+    ],
+)
 def test_the_factor_finds_the_heads_of_most_worth_whatever_the_scale_of_the_loss(
     keep: int, scale: float, variant: str
 ) -> None:

@@ -31,10 +31,13 @@ from headcount.pruning.saving import Saving
 from headcount.pruning.trail import has_trail
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.running import full_precision
+from headcount.surgery.exercise import exercise
 from headcount.surgery.price import Price
 from tokens import sentences, word_tokenizer
 
 TUNING = hc.Tuning(steps=4, distill=0.5, warmup=1, batch=60, chunk=60, rate=1e-3)
+
+pytestmark = pytest.mark.usefixtures("unverified")
 
 
 def task(seed: int = 0, count: int = 12) -> Any:
@@ -51,7 +54,8 @@ def same(left: nn.Module, right: nn.Module) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_model_with_adapters_is_refused_before_heads_are_chosen() -> None:
+def test_a_model_with_adapters_is_refused_before_heads_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headcount.pruning.run.exercise", exercise)
     peft = pytest.importorskip("peft")
     wrapped = peft.get_peft_model(zoo.build("bert"), peft.LoraConfig(target_modules=["query"]))
     with pytest.raises(NotRemovable, match=r"PEFT.*merge_and_unload"):
@@ -156,6 +160,7 @@ def test_models_do_not_share_random_numbers_of_training() -> None:
 
 
 def test_what_verification_refuses_is_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headcount.pruning.run.remove", hc.remove)
     monkeypatch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, {"logits": "logits: far."}))
     monkeypatch.setattr("headcount.training.loop.Loop.run", lambda _: pytest.fail("trained"))
     with pytest.raises(VerificationError, match="logits: far"):

@@ -44,7 +44,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
 
 
 def translation(translator: tuple[Any, Any], **options: Any) -> Any:
-    dev = laboratory.parallel()["dev"]
+    dev = laboratory.parallel(held_out=20)["dev"]
     return hc.task(
         "translation", source=list(dev["source"]), target=list(dev["target"]), tokenizer=translator[1], **options
     )
@@ -64,8 +64,17 @@ def both(model: nn.Module, task: Any, variants: list[Variant]) -> tuple[Any, Any
     return measure(model, task, variants), measure(model, task, variants, fast=False)
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, 50])
-@pytest.mark.parametrize("architecture", ["bert", "distilbert"])
+@pytest.mark.parametrize(
+    ("architecture", "batch_size"),
+    [
+        ("bert", 1),
+        ("bert", 4),
+        ("bert", 50),
+        ("distilbert", 4),
+        pytest.param("distilbert", 1, marks=pytest.mark.slow),
+        pytest.param("distilbert", 50, marks=pytest.mark.slow),
+    ],
+)
 def test_fast_equals_naive_on_classifiers(architecture: str, batch_size: int) -> None:
     model = zoo.build(architecture)
     task = classification(batch_size=batch_size, metric="accuracy")

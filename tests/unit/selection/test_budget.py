@@ -179,11 +179,17 @@ def test_the_record_has_the_budget_and_an_excess_is_warned_of(bert: nn.Module, m
     assert result.record.signature.arguments["keep"] == "95%flops"
     monkeypatch.setattr("headcount.pruning.run.in_heads", lambda *_, **__: hc.Budget(heads=12))
     with pytest.warns(UserWarning, match=r"costs [\d,]+ flops; the budget 95%flops allows [\d,]+\. Give a smaller"):
-        hc.prune(bert, labelled(), choose="l0", steps=1, keep="95%flops")
+        hc.prune(bert, labelled(), choose="l0", steps=1, tune=1, keep="95%flops")
 
 
-@pytest.mark.parametrize("recompute", [False, True])
-@pytest.mark.parametrize("share", [0.98, 0.9])
+@pytest.mark.parametrize(
+    ("share", "recompute"),
+    [
+        (0.98, False),
+        (0.9, True),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.98, True), (0.9, False))),
+    ],
+)
 def test_a_ranking_removes_no_more_heads_than_it_needs(whisper: nn.Module, share: float, recompute: bool) -> None:
     """Though heads of the encoder cost most, and a number of heads that is safe for all rankings is much smaller."""
     batch = {"input_features": torch.randn(2, 16, 600), "labels": torch.randint(3, 99, (2, 7))}

@@ -52,7 +52,10 @@ def test_one_run_says_that_its_interval_is_of_examples_alone() -> None:
     assert found.behind == "1 model, 1 seed: the interval is over examples alone"
 
 
-@pytest.mark.parametrize(("models", "seeds"), [(1, 3), (4, 1), (3, 3), (10, 1), (12, 2), (1, 15)])
+@pytest.mark.parametrize(
+    ("models", "seeds"),
+    [(1, 3), (4, 1), (3, 3), (1, 15), *(pytest.param(*many, marks=pytest.mark.slow) for many in ((10, 1), (12, 2)))],
+)
 def test_intervals_hold_the_truth_where_those_over_examples_do_not(models: int, seeds: int) -> None:
     random, inside, over_examples, experiments = np.random.default_rng(0), 0, 0, 300
     spread = (1.0 if models > 1 else 0.0, 1.0, 0.5)

@@ -18,7 +18,7 @@ import laboratory
 import records
 import zoo
 from forks import PATIENCE, shared_by
-from headcount import journal, locks, processes
+from headcount import journal, locks
 from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
@@ -45,18 +45,28 @@ TUNING = hc.Tuning(steps=3, warmup=1, batch=100, chunk=50, rate=1e-3)
 TRAINING: dict[str, Any] = {"gate_steps": 4, "tuning": TUNING}
 
 
-def subject(place: Path) -> tuple[Any, Data, Looking]:
-    """An untrained model without dropout, data, and sentences with trees to look at."""
-    tokenizer = laboratory.vocabulary(place / "v")
-    model = laboratory.model(tokenizer, dropout=0.0)
+pytestmark = pytest.mark.usefixtures("unverified")
+_MADE: dict[str, Any] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _made(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Learn the vocabulary and encode the data once."""
+    place = tmp_path_factory.mktemp("vocabulary") / "v"
+    tokenizer = laboratory.vocabulary(place)
 
     def task(split: str, **options: Any) -> Translation:
-        pairs = laboratory.parallel()[split]
+        pairs = laboratory.parallel(held_out=16)[split]
         return Translation(source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer, **options)
 
     trees = [row.tree for row in Grammar("light", "dialogue", train=300).splits()["dev"][:20]]
     data = Data(task("train"), task("dev"), task("test", metric="loss"))
-    return model, data, Looking(Sentences(trees), tokenizer)
+    _MADE.update(place=place, tokenizer=tokenizer, data=data, looking=Looking(Sentences(trees), tokenizer))
+
+
+def subject() -> tuple[Any, Data, Looking]:
+    """An untrained model without dropout, data, and sentences with trees to look at."""
+    return laboratory.model(_MADE["tokenizer"], dropout=0.0), _MADE["data"], _MADE["looking"]
 
 
 def by_way(record: Record) -> dict[str, Any]:
@@ -64,7 +74,7 @@ def by_way(record: Record) -> dict[str, Any]:
 
 
 def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     ways = ("l0", "rank-gradient", "random", "scratch")
     plan = Plan((3,), ways, ("encoder",), **TRAINING, scratch_steps=5)
     record = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
@@ -113,7 +123,7 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
 
 def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
     """With all heads left one way is fine-tuning alone, and the others are compared with it."""
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((8, 3), ("l0", "rank-gradient"), ("encoder",), **TRAINING)
     training().save(tmp_path / "trained" / "record.json")
     record = tradeoff(model, data, plan, name=str(tmp_path / "trained"), folder=tmp_path / "work")
@@ -130,7 +140,7 @@ def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
 
 def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
     """With the teacher's predictions alone asked for, models come closer to it than to the references."""
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     ways = ("rank-gradient", "rank-gradient/distilled", "l0", "l0/distilled")
     plan = Plan((8, 4), ways, ("encoder",), gate_steps=4, tuning=replace(TUNING, steps=16), distill=1.0)
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
@@ -150,7 +160,7 @@ def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_teacher_does_not_ask_for_its_share(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((3,), ("random/untuned",), ("encoder",), **TRAINING)
     tradeoff(model, data, plan, folder=tmp_path / "work")
     settings = (tmp_path / "work" / "work.json").read_text()
@@ -178,7 +188,7 @@ def test_a_control_has_no_teacher() -> None:
 
 
 def test_a_search_goes_on_for_smaller_sizes_and_its_seconds_count(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((6, 4), ("greedy",), ("encoder",), **TRAINING, against="greedy")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     first, second = record.parts.points
@@ -195,21 +205,21 @@ def test_a_search_goes_on_for_smaller_sizes_and_its_seconds_count(tmp_path: Path
 def test_a_plan_that_does_not_fit_the_model_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: int, kinds: tuple[str, ...], message: str
 ) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     monkeypatch.setattr(Translation, "quality", lambda *_, **__: pytest.fail("measured first"))
     with pytest.raises(UsageError, match=message):
         tradeoff(model, data, Plan((3, keep) if keep != 3 else (3,), ("l0",), kinds, **TRAINING))
 
 
 def test_a_number_that_a_way_cannot_have_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     monkeypatch.setattr(Translation, "quality", lambda *_, **__: pytest.fail("measured first"))
     with pytest.raises(UsageError, match=r"Cannot keep 3 of 8 heads in 2 layers .* is 2 or 4"):
         tradeoff(model, data, Plan((4, 3), ("random", "l0:uniform"), ("encoder",), **TRAINING))
 
 
 def test_a_point_in_a_shape_names_it_in_its_way_and_command(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((4,), ("rank-gradient:uniform/untuned",), ("encoder",), against="rank-gradient", **TRAINING)
     (point,) = tradeoff(model, data, plan, folder=tmp_path / "work").parts.points
     assert point.way == "rank-gradient:uniform/untuned"
@@ -218,7 +228,7 @@ def test_a_point_in_a_shape_names_it_in_its_way_and_command(tmp_path: Path) -> N
 
 
 def test_a_folder_keeps_to_the_heads_that_models_from_scratch_have(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((3,), ("rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=2)
     tradeoff(model, data, plan, folder=tmp_path / "work")
     other = Plan((3,), ("l0", "scratch"), ("encoder",), **TRAINING, scratch_steps=2)
@@ -244,7 +254,7 @@ def test_a_folder_is_not_gone_on_with_by_another_tokenizer(tmp_path: Path) -> No
 
 
 def test_ways_without_training(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     ways = ("rank-gradient/untuned", "rank-gradient+lstsq", "fisher", "greedy", "random/untuned", "greedy/tuned")
     plan = Plan((3,), ways, ("encoder",), seeds=(0, 1), **TRAINING, against="rank-gradient/untuned")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
@@ -287,7 +297,7 @@ def test_ways_without_training(tmp_path: Path) -> None:
 
 
 def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
-    model, data, looking = subject(tmp_path)
+    model, data, looking = subject()
     plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)
     record = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
     assert record.parts.whole_roles == looking.roles(model)
@@ -307,7 +317,7 @@ def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
 
 def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is trained or measured again."""
-    model, data, looking = subject(tmp_path)
+    model, data, looking = subject()
     plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)
     before = tradeoff(model, data, plan, folder=tmp_path / "work")
 
@@ -334,8 +344,8 @@ def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("measured", [False, True], ids=["a new point", "a point measured before"])
 def test_a_model_that_other_settings_left_is_replaced(tmp_path: Path, measured: bool) -> None:
     """A finished command leaves its models, and no points."""
-    model, data, _ = subject(tmp_path)
-    models = Models(tmp_path / "models", Saving(str(tmp_path / "v")))
+    model, data, _ = subject()
+    models = Models(tmp_path / "models", Saving(str(_MADE["place"])))
     plan = Plan((3,), ("random",), ("encoder",), against="random", **TRAINING)
     tradeoff(model, data, plan, folder=tmp_path / "first", models=models)
     longer = replace(plan, gate_steps=5)
@@ -353,7 +363,7 @@ def test_a_model_that_other_settings_left_is_replaced(tmp_path: Path, measured: 
 
 def test_a_saved_model_remembers_what_its_heads_were_chosen_on(tmp_path: Path) -> None:
     """A model from scratch has the heads of another point, and those were chosen on data too."""
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     hc.save(model, tmp_path / "whole")
     write_chosen_on(tmp_path / "whole", [Examples("dev", "before", ("an example",))])
     models = Models(tmp_path / "models", Saving(str(tmp_path / "whole")))
@@ -367,7 +377,7 @@ def test_a_saved_model_remembers_what_its_heads_were_chosen_on(tmp_path: Path) -
 
 
 def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((12, 6), ("l0", "scratch"), None, **TRAINING, scratch_steps=5, against="l0")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     rows = record.parts.all_kinds
@@ -387,7 +397,7 @@ def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
 
 
 def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     ways = ("rank-gradient/untuned", "scratch")
     plan = Plan((6,), ways, None, (0, 1), **TRAINING, scratch_steps=2, against=ways[0])
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
@@ -399,7 +409,7 @@ def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp
 
 
 def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((3,), ("scratch", "rank-gradient", "random"), ("encoder",), **TRAINING, scratch_steps=5)
     work = PointInputs(model, data, plan, tmp_path)
     # heads of another way that happens to be finished are not taken
@@ -413,7 +423,7 @@ def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path)
 def test_a_point_that_another_process_is_at_is_left_or_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, data, _ = subject(tmp_path)
+    model, data, _ = subject()
     plan = Plan((3,), ("rank-gradient/untuned",), ("encoder",), **TRAINING)
     work, arm = PointInputs(model, data, plan, tmp_path), Arm(Way.parse("rank-gradient/untuned"), 3, 0)
     monkeypatch.setattr(points, "_PAUSE", 0.01)
@@ -436,9 +446,7 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
 
 def shared(place: Path, folder: Path | None, ways: tuple[str, ...]) -> list[Any]:
     """A trade-off and a sweep of penalties, by as many processes as there are."""
-    own = place / str(processes.rank())
-    own.mkdir(parents=True)
-    model, data, looking = subject(own)
+    model, data, looking = subject()
     plan = Plan((3,), ways, ("encoder",), **TRAINING, scratch_steps=5, against=ways[-1])
     record = tradeoff(model, data, plan, looking=looking, folder=folder)
     choosers = {f"{value:g}": chooser_of("l0", {"steps": 4, "penalty": value}) for value in (0.01, 0.1)}
@@ -456,7 +464,6 @@ def shared(place: Path, folder: Path | None, ways: tuple[str, ...]) -> list[Any]
 )
 def test_two_processes_give_the_points_of_one(tmp_path: Path, ways: tuple[str, ...]) -> None:
     """The same global batches, dropout off: the same heads and roles, and nearly the same qualities."""
-    subject(tmp_path)  # the corpus is generated once, before the processes part
     place = tmp_path / "two"
     results = shared_by(2, lambda: shared(place, None, ways))
     assert results[0] == results[1], "every process knows the same points"

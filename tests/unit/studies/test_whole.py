@@ -33,6 +33,8 @@ from headcount.studies.subject import StudySubject
 from headcount.studies.whole import whole_study
 from tokens import sentences, word_tokenizer
 
+pytestmark = pytest.mark.usefixtures("unverified")
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> StudySettings:
@@ -279,7 +281,7 @@ def translation(tmp_path: Path) -> StudySettings:
     tokenizer = laboratory.vocabulary(tmp_path / "v")
     hc.save(laboratory.model(tokenizer), tmp_path / "translation", tokenizer=tokenizer)
     (tmp_path / "data").mkdir()
-    for split, pairs in laboratory.parallel().splits.items():
+    for split, pairs in laboratory.parallel(held_out=12).splits.items():
         (tmp_path / "data" / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
         (tmp_path / "data" / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
     return StudySettings(

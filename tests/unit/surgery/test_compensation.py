@@ -173,7 +173,7 @@ def test_tokens_are_counted_once_however_many_layers_share_a_module(architecture
 @pytest.mark.parametrize("architecture", ["bert", "marian", "llama"])
 def test_with_all_heads_kept_nothing_changes(architecture: str, how: str) -> None:
     model = zoo.build(architecture)
-    same = hc.remove(model, hc.locate(model).mask(), compensate=how, task=task_of(model))
+    same = hc.remove(model, hc.locate(model).mask(), compensate=how, task=task_of(model), verify=False)
     assert identical(weights(same), weights(model))
 
 
@@ -189,14 +189,20 @@ def test_a_fit_with_nothing_to_make_up_for_leaves_the_weights(bert: nn.Module, h
         torch.testing.assert_close(weights(fitted)[name], tensor, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("architecture", ["bert", "marian", "llama"])
+@pytest.mark.parametrize(
+    ("architecture", "how"),
+    [
+        *((architecture, how) for architecture in ("bert", "llama") for how in HOWS),
+        ("marian", "lstsq"),
+        *(pytest.param("marian", how, marks=pytest.mark.slow) for how in HOWS[:-1]),
+    ],
+)
 def test_folding_equals_hooking(architecture: str, how: str) -> None:
     model = zoo.build(architecture)
     sites, before = hc.locate(model), weight_hash(model)
     mask, bias = sites.mask(off=uneven(sites)), architecture == "llama"
     found = hc.compensate(model, mask, task_of(model), how, add_bias=bias)
-    small = hc.remove(model, mask, compensate=found)
+    small = hc.remove(model, mask, compensate=found, verify=False)
     with projected(model, found.projections):
         expected = observe(model)
     assert difference(expected, observe(small)) <= tolerance(model)
@@ -241,7 +247,8 @@ def lost(model: nn.Module, how: str, off: str = "encoder.0.2") -> float:
     batch = batches(model)[0]
     full = outputs(model, batch)["logits"]
     plain, made_up_for = (
-        outputs(hc.remove(model, mask, compensate=each, task=task), batch)["logits"] for each in ("none", how)
+        outputs(hc.remove(model, mask, compensate=each, task=task, verify=False), batch)["logits"]
+        for each in ("none", how)
     )
     return float((made_up_for - full).abs().max() / (plain - full).abs().max())
 

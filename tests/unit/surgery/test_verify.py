@@ -137,7 +137,7 @@ def test_a_lost_bias_too_small_to_show_is_found(name: str, dtype: torch.dtype) -
         hc.verify(model, small, mask)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [pytest.param(torch.float32, marks=pytest.mark.slow), torch.bfloat16], ids=str)
 def test_deep_models_are_cut_and_write_text(dtype: torch.dtype) -> None:
     """80 layers turn the last bit of a number into another text: that is no fault of the cut."""
     model = deep(80, dtype, scale=25)

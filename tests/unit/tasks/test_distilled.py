@@ -155,10 +155,9 @@ def test_what_the_model_knew_is_kept_where_labels_say_the_opposite() -> None:
     knew.load_state_dict(model.state_dict())
     obeyed = hc.prune(model, data, choose="l0", tune=tuning(), **LEARNING).model
     assert agreement(data, obeyed, knew) < 0.3
-    for inplace in (False, True):
-        taught = hc.prune(model, data, choose="l0", tune=tuning(1.0), inplace=inplace, **LEARNING)
-        assert agreement(data, taught.model, knew) > 0.9
-        assert taught.record.signature.arguments["tuning"]["distill"] == 1.0
+    taught = hc.prune(model, data, choose="l0", tune=tuning(1.0), inplace=True, **LEARNING)  # the teacher is cut itself
+    assert agreement(data, taught.model, knew) > 0.9
+    assert taught.record.signature.arguments["tuning"]["distill"] == 1.0
 
 
 def test_a_kill_changes_nothing(tmp_path: Path) -> None:
