@@ -442,7 +442,7 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
 def test_a_finished_trade_off_is_not_measured_again(
     tuned: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other formats are drawn from its record; a model that is gone is made again."""
+    """Other formats are drawn from its record. Its models were replaced by those of other settings."""
     asked = ["study", "tradeoff", tuned, *work(place), "--keep", "4", "--ways", "random/untuned", "--no-roles"]
     asked += ["--save-models", "--out", str(tmp_path), "--format"]
     assert run(*asked, "png").exit_code == 0
@@ -453,6 +453,9 @@ def test_a_finished_trade_off_is_not_measured_again(
         assert again.exit_code == 0, again.output
     assert json.loads((tmp_path / "record.json").read_text()) == before
     assert (tmp_path / "figures" / "tradeoff.svg").is_file()
+    other = run(*asked, "png", "--seeds", "0,1")
+    assert other.exit_code == 1
+    assert "has the models of a finished trade-off with other settings or data" in " ".join(other.output.split())
     (model,) = (tmp_path / "models").iterdir()
     model.rename(tmp_path / "elsewhere")
     assert run(*asked, "png").exit_code == 0

@@ -126,7 +126,9 @@ class Output:
         from headcount import journal
 
         def settings(plain: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: value for name, value in plain["signature"].items() if name not in ("time", "versions")}
+            """Of the signature, and those that show in what was measured: all of it but the numbers."""
+            named = {name: value for name, value in plain["signature"].items() if name not in ("time", "versions")}
+            return {**named, "parts": _without_numbers(plain.get("parts"))}
 
         if file.is_file() and settings(journal.read_json(file)) != settings(record.to_plain()):
             earlier = journal.free_name(file)
@@ -147,6 +149,15 @@ class Output:
         from headcount.cli import show
 
         show.result(record, as_json=self.as_json, all_rows=self.all_rows, note=note, hints=hints)
+
+
+def _without_numbers(plain: Any) -> Any:
+    """Parts of a record with 0 for every number that is not whole."""
+    if isinstance(plain, dict):
+        return {name: _without_numbers(value) for name, value in plain.items()}
+    if isinstance(plain, list):
+        return [_without_numbers(value) for value in plain]
+    return 0.0 if isinstance(plain, float) else plain
 
 
 def written(out: Path, *, figures: bool) -> str:

@@ -48,7 +48,8 @@ def played(
 ) -> Iterator[None]:
     """Replace the attention of heads by a role inside the block: equal attention to its targets, none elsewhere.
 
-    In a layer with a sliding window, targets outside of it are none.
+    In a layer with a sliding window, targets outside of it are none. `tapped` reads the outputs of a replaced head as
+    its role gives them, its attention as the model computes it.
 
     Args:
         model: The model.

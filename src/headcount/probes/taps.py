@@ -5,6 +5,7 @@ Shapes: B batch, Q queries, K keys, H heads of a site, D head size.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError, check_name
 from headcount.hooks import Hooks, in_backward, original_module, uncompiled
+from headcount.probes.values import is_recomputed
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
 from headcount.sites.site import Site, Sites
@@ -94,6 +96,12 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
     deliver = uncompiled(sink) if sink is not None else taps._add
     with ExitStack() as stack:
         if any(reduction is not None for reduction in reductions.values()):
+            if is_recomputed(model):
+                warnings.warn(
+                    "Inside hc.played, the attention of a replaced head is read as the model computes it, not as the "
+                    "role uses it. Its outputs are those of the role.",
+                    stacklevel=4,
+                )
             stack.enter_context(eager_attention(original_module(model)))
         hooks = stack.enter_context(Hooks(model))
         for site in (site for site in sites if site.num_heads):

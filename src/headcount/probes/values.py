@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,12 @@ from headcount.sites.site import Site
 
 # (the head's own output [B, Q, D], values of its keys [B, K, D]) -> its output instead [B, Q, D]
 Output = Callable[[Tensor, Tensor], Tensor]
+_recomputed_models: WeakSet[nn.Module] = WeakSet()  # inside a block of `recomputed`
+
+
+def is_recomputed(model: nn.Module) -> bool:
+    """Whether outputs of heads are replaced: their attention, as the model computes it, is not used."""
+    return original_module(model) in _recomputed_models
 
 
 @contextmanager
@@ -33,7 +40,13 @@ def recomputed(model: nn.Module, outputs: Mapping[Head, Output]) -> Iterator[Non
     with Hooks() as hooks:
         for key, functions in by_site.items():
             _Recomputing(model, sites[key], functions).attach(hooks)
-        yield
+        outer = is_recomputed(model)
+        _recomputed_models.add(original_module(model))
+        try:
+            yield
+        finally:
+            if not outer:
+                _recomputed_models.discard(original_module(model))
 
 
 class _Recomputing:

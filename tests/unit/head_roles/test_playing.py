@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -275,3 +276,18 @@ def test_a_window_that_the_attention_backend_does_not_show_is_refused() -> None:
     model.set_attn_implementation("without_mask")
     with pytest.raises(UsageError, match="window of 8 tokens"):
         looking_at_the_first(model, "decoder.0.0")
+
+
+def test_the_attention_of_a_replaced_head_is_read_with_a_warning(bert: nn.Module) -> None:
+    """It is the one that the model computes, which the role does not use."""
+    with hc.played(bert, {HEAD: "positional -1"}, tokenizer=tokenizer()):
+        with pytest.warns(UserWarning, match="not as the role uses it"), hc.tapped(bert, "attention"):
+            pass
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with hc.tapped(bert, "outputs"):
+                pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with hc.tapped(bert, "attention"):
+            pass

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
 from headcount.studies.workload import HALF
+
+if TYPE_CHECKING:
+    from headcount.studies.tradeoff import Models
 
 _WAYS = (
     "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. "
@@ -102,6 +106,7 @@ def COMMAND(
         lambda earlier: models is None or models.has_all(earlier.parts.points),
     )
     if record is None:
+        _refuse_models(output, models)
         with show.Bars() as bars:
             record = tradeoff(
                 live, texts, plan, name=model, looking=looking, unlooked=unlooked, folder=output.unfinished,
@@ -112,6 +117,19 @@ def COMMAND(
         output.show(record, note=f"{record.parts.unfinished} points are under way in other processes.")
     else:
         output.present(record, min(record.parts.points, key=lambda point: point.keep).command)
+
+
+def _refuse_models(output: options.Output, models: Models | None) -> None:
+    """Raise if the folder has the models of a finished trade-off with other settings, which would be replaced."""
+    from headcount import processes
+    from headcount.errors import FolderError
+
+    there = output.out is not None and models is not None and models.folder.is_dir() and any(models.folder.iterdir())
+    if processes.gather(there and (Path(output.out or "") / "record.json").is_file())[0]:
+        raise FolderError(
+            f"{output.out} has the models of a finished trade-off with other settings or data, or some of its models "
+            "are gone; give another folder with --out."
+        )
 
 
 def _command(model: str, work: data.Workload, train_limit: int | None, measured: data.Workload) -> tuple[str, str]:
