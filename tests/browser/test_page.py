@@ -411,6 +411,20 @@ def test_charts_are_drawn_without_scrolling_and_printed(opened: Any) -> None:
     assert not browser.value("document.querySelector('details.how').open")
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_moves_when_charts_are_drawn(width: int, browser: Browser, opened: Any) -> None:
+    held = "window.held = []; window.requestIdleCallback = (act) => { window.held.push(act); };"
+    script = browser.send("Page.addScriptToEvaluateOnNewDocument", source=held)["identifier"]
+    opened("two", two_models(), width=width)
+    browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    before = browser.value("document.documentElement.scrollHeight")
+    assert browser.value("document.querySelectorAll('.plot .main-svg').length") == 0
+    assert browser.value("window.held.length") > 1
+    browser.value("window.held.forEach((act) => act())")
+    browser.wait("[...document.querySelectorAll('.plot')].every((plot) => plot.dataset.ready)")
+    assert browser.value("document.documentElement.scrollHeight") == before
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing(dark: bool, opened: Any) -> None:
     axe_core = pytest.importorskip("axe_core_python")

@@ -23,24 +23,27 @@ const shown = new Map();  // plot -> function that gives traces and layout
 function chartIn(box, chart) {
   const waiting = shown.has(box) && !box.dataset.ready;
   shown.set(box, chart);
-  if (box.dataset.ready) plot(box);
-  else if (!waiting) whenIdle(() => plot(box).catch((error) => { box.textContent = `The chart could not be drawn: ${error.message}`; }));
+  if (box.dataset.ready) return plot(box);
+  box.style.minHeight = `${heightIn(box, chart().traces)}px`;  // nothing below moves once it is drawn
+  if (!waiting) whenIdle(() => plot(box).catch((error) => { box.textContent = `The chart could not be drawn: ${error.message}`; }));
 }
+
+const heightIn = (box, traces) => (box.clientWidth < 480 ? 300 : 360) + 19 * (legendRows(traces, box.clientWidth) - 1);  // pixels
 
 async function plot(box) {
   const plotly = await charts();
   const { traces, layout, onclick } = shown.get(box)();
   const ink = themed("ink"), line = themed("line");
   const axis = { gridcolor: line, zerolinecolor: line, linecolor: themed("soft"), ticks: "outside", tickcolor: line, ticklen: 4, automargin: true };
-  const legend = 19 * (legendRows(traces, box.clientWidth) - 1);  // pixels that the legend adds to the height
   await plotly.react(box, traces, {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: (box.clientWidth < 480 ? 300 : 360) + legend, margin: { l: 52, r: 12, t: 12, b: 44 },
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: heightIn(box, traces), margin: { l: 52, r: 12, t: 12, b: 44 },
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink }, hovermode: "closest",
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
     ...layout, xaxis: { ...axis, ...layout.xaxis }, yaxis: { ...axis, ...layout.yaxis },
   }, { displayModeBar: false, responsive: true, scrollZoom: false });
   if (!box.dataset.ready && onclick) box.on("plotly_click", (event) => shown.get(box)().onclick(event.points[0]));
   box.dataset.ready = "yes";
+  box.style.minHeight = "";
 }
 
 // Rows of a legend above a chart of this width, whose entries are as wide as the widest.
