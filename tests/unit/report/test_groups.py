@@ -56,6 +56,20 @@ def test_kinds_of_several_models_are_one_panel_with_their_mean() -> None:
     assert all(row["low"] >= 0 and row["high"] <= row["of"] for row in together.rows), "no more heads than there are"
 
 
+def test_models_that_keep_equally_many_heads_of_a_kind_may_do_so_by_chance() -> None:
+    """Two models with 2 of 4 heads left had a band from 2 to 2, which says that every model keeps 2."""
+    one, other = on("x", tradeoff("m-0")), on("x", tradeoff("m-1"))
+    rows = [dict(row) for row in draw("kept-by-kind", [one, other]).rows]
+    total = sum(one.parts.of.values())
+    assert {row["left"] for row in rows} > {total}
+    for row in rows:
+        assert (row["low"] == row["kept"] == row["high"]) == (row["left"] == total), "all heads of the whole model"
+    fixed = [replace(record, parts=replace(record.parts, pruned="decoder and cross heads")) for record in (one, other)]
+    rows = [dict(row) for row in draw("kept-by-kind", fixed).rows]
+    assert all(row["low"] == row["kept"] == row["high"] for row in rows if row["kind"] == "encoder")
+    assert any(row["low"] < row["high"] for row in rows)
+
+
 def test_layers_of_several_models_are_their_mean() -> None:
     one, other = on("x", tradeoff("m-0")), on("x", tradeoff("m-1"))
     without = [replace(point, heads=()) for point in other.parts.points]

@@ -14,7 +14,7 @@ from headcount.report.figure import Drawing, Figure, origin
 from headcount.report.groups import group_name, grouped
 from headcount.report.palette import MARKERS, kind_colour
 from headcount.report.points import NONE_FINISHED, shown_way, way_heading
-from headcount.statistics import Interval, mean_interval
+from headcount.statistics import Interval, mean_interval, t_interval
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -26,8 +26,15 @@ def _draw(records: Sequence[Record]) -> Drawing:
         by_model = [_kept(record, way) for record in group]
         sizes = sorted(set.intersection(*(set(counts) for counts in by_model)))
         for number, kind in enumerate(of):
-            counts_of = [mean_interval([counts[size].get(kind, 0) for counts in by_model]) for size in sizes]
-            left = [Interval(value, max(low, 0.0), min(high, of[kind])) for value, low, high in counts_of]
+            chosen = _may_go(group[0].parts, kind)
+            left = [
+                _mean(
+                    [counts[size].get(kind, 0) for counts in by_model],
+                    of[kind],
+                    chosen=chosen and size < sum(of.values()),
+                )
+                for size in sizes
+            ]
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
             shares = [Interval(*(100 * end / of[kind] for end in interval)) for interval in left]
             band(plot, sizes, shares, label=kind, **style)
@@ -58,6 +65,20 @@ def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
         }
         for size in sizes
     }
+
+
+def _mean(counts: Sequence[float], most: int, *, chosen: bool) -> Interval:
+    """The mean over models, between no heads and all of them.
+
+    chosen: whether heads could go, so that models may keep as many by chance alone: without the variance of rounded
+    numbers, bands of two models left out the truth in 17 to 42% of cases, those of three in 6 to 19%.
+    """
+    mean = t_interval(counts, grain=1.0) if chosen and len(counts) > 1 else mean_interval(counts)
+    return Interval(mean.value, max(mean.low, 0.0), min(mean.high, most))
+
+
+def _may_go(parts: Tradeoff, kind: str) -> bool:
+    return parts.pruned == "heads of all kinds" or kind in parts.pruned.removesuffix(" heads").split(" and ")
 
 
 def one_kind(record: Record) -> str | None:
