@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
@@ -284,21 +283,20 @@ def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
         ]
         for mark in (True, False)
     }
-    differences = np.array(means[True]) - np.array(means[False])
-    defined = differences[~np.isnan(differences)]
+    with_role, without_role = (np.array(means[mark]) for mark in (True, False))
+    both = ~np.isnan(with_role - without_role)  # models without roles have no part in either mean
     return CostOfMasking(
-        mean_with_role=_mean(means[True]),
-        mean_without_role=_mean(means[False]),
-        difference=mean_interval(defined) if len(defined) else None,
-        num_models=len(defined),
+        mean_with_role=_mean(with_role[both]),
+        mean_without_role=_mean(without_role[both]),
+        difference=mean_interval((with_role - without_role)[both]) if both.any() else None,
+        num_models=int(both.sum()),
         p=permutation_of_groups([cost for *_, cost in rows], [has_role for _, has_role, _ in rows], layers),
     )
 
 
-def _mean(values: Sequence[np.floating[Any]]) -> float:
-    """Mean of the defined values; NaN if there are none."""
-    defined = [float(value) for value in values if not np.isnan(value)]
-    return float(np.mean(defined)) if defined else float("nan")
+def _mean(values: np.ndarray) -> float:
+    """NaN if there are none."""
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def _neighbour_correlations(models: Sequence[ModelRow]) -> tuple[float, ...]:

@@ -19,9 +19,11 @@ from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, LOSS
 from headcount.pruning.tuning import Tuning
+from headcount.record import Record, Signature
 from headcount.record.codec import decode
 from headcount.record.result import MeasuredOn
 from headcount.record.results.specialisation import BestOfRole, HeadRow, ModelRow, SmallerModel
+from headcount.report.sections.specialisation import SECTION
 from headcount.statistics import Comparison, Interval, chance_of_overlap, mean_interval, permutation_of_groups
 from headcount.studies import specialisation as module
 from headcount.studies.kept import Looking
@@ -83,6 +85,29 @@ def test_a_model_without_roles_says_nothing() -> None:
     assert parts.survival.num_heads == 0
     assert parts.masking.difference is None
     assert np.isnan(parts.masking.p)
+
+
+def test_models_without_roles_have_no_part_in_the_costs() -> None:
+    """Heads with a role cost .5 more in the one model that has some; over both models they seemed to cost .25 less."""
+    rows = [model([1.0, 0.5, 0.5, 0.5, 1.0, 0.5, 0.5, 0.5], [0, 4], [0]), model([2.0] * 8, [], [0])]
+    masking = pooled(several(*rows)).masking
+    assert (masking.mean_with_role, masking.mean_without_role) == pytest.approx((1.0, 0.5))
+    assert masking.num_models == 1
+
+
+def test_the_cost_is_said_with_its_interval_over_models() -> None:
+    def answer(*rows: ModelRow) -> str:
+        return SECTION.answer(Record("specialisation", Signature("m"), pooled(several(*rows)))).replace("\u2212", "-")
+
+    rows = [model([cost, 0, 0, 0, cost, 0.0, 0, 0], [0, 4], [0]) for cost in (-0.1, 0.2, 0.2, 0.3)]
+    half = 3.1824 * np.std([-0.1, 0.2, 0.2, 0.3], ddof=1) / 2
+    assert f"0.150 (95% {0.15 - half:.3f} to {0.15 + half:.3f} over 4 models); p = " in answer(*rows)
+    assert "within layers, of these models alone." in answer(*rows)
+    assert "over " not in answer(rows[1])
+    assert "within layers, of this model alone." in answer(rows[1])
+    apart = answer(model([0.3] * 4 + [0.1] * 4, [0, 1, 2, 3], [0]))
+    assert "no layer has heads of both kinds" in apart
+    assert "nan" not in apart
 
 
 def test_a_layer_that_costs_more_does_not_make_its_roles_cost_more() -> None:

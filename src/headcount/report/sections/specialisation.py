@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from headcount.record import Record
-from headcount.record.results.specialisation import Specialisation
+from headcount.record.results.specialisation import CostOfMasking, Specialisation
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Rows, Table, headings, interval, plural
+from headcount.statistics import Interval
 
 
 def _answer(record: Record[Specialisation]) -> str:
@@ -18,12 +21,25 @@ def _answer(record: Record[Specialisation]) -> str:
         f"them; a random choice of as many heads in each layer would keep {survival.expected:.1f} "
         f"(p = {_p(survival.p)})."
     )
-    if masking.difference:
-        sentence += (
-            f" Masking one of them alone costs {masking.mean_with_role:.3f} nats a token, masking another head "
-            f"{masking.mean_without_role:.3f} (p = {_p(masking.p)})."
-        )
-    return sentence
+    return f"{sentence} {_masked(masking, masking.difference)}" if masking.difference else sentence
+
+
+def _masked(masking: CostOfMasking, difference: Interval) -> str:
+    """The costs with their difference over models, and the test within these models.
+
+    The test takes the models as given: where what a role costs is 0 on average, but varies between models by .3 to 1
+    standard deviations of a layer's heads, 11 to 16% of p-values of three and five models are below .05.
+    """
+    means = (masking.mean_with_role, masking.mean_without_role, difference.value)
+    with_role, without_role, more = map(Column("", 3).text, means)
+    several = masking.num_models > 1
+    over = f" (95% {interval(difference, 3)} over {masking.num_models} models)" if several else ""
+    alone = "these models alone" if several else "this model alone"
+    test = "no layer has heads of both kinds" if isnan(masking.p) else f"p = {_p(masking.p)} within layers, of {alone}"
+    return (
+        f"Masking one of them alone costs {with_role} nats a token, masking another head {without_role}: a difference "
+        f"of {more}{over}; {test}."
+    )
 
 
 def _p(value: float) -> str:
