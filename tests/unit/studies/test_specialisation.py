@@ -103,6 +103,7 @@ def test_the_cost_is_said_with_its_interval_over_models() -> None:
     half = 3.1824 * np.std([-0.1, 0.2, 0.2, 0.3], ddof=1) / 2
     assert f"0.150 (95% {0.15 - half:.3f} to {0.15 + half:.3f} over 4 models); p = " in answer(*rows)
     assert "within layers, of these models alone." in answer(*rows)
+    assert "of these models alone)." in answer(*rows)
     assert "over " not in answer(rows[1])
     assert "within layers, of this model alone." in answer(rows[1])
     apart = answer(model([0.3] * 4 + [0.1] * 4, [0, 1, 2, 3], [0]))

@@ -19,9 +19,13 @@ def _answer(record: Record[Specialisation]) -> str:
     sentence = (
         f"In {models} {survival.num_heads} heads have a role of the paper. Gates keep {survival.survivors} of "
         f"them; a random choice of as many heads in each layer would keep {survival.expected:.1f} "
-        f"(p = {_p(survival.p)})."
+        f"(p = {_p(survival.p)} of {_alone(len(record.parts.models))})."
     )
     return f"{sentence} {_masked(masking, masking.difference)}" if masking.difference else sentence
+
+
+def _alone(models: int) -> str:
+    return "these models alone" if models > 1 else "this model alone"
 
 
 def _masked(masking: CostOfMasking, difference: Interval) -> str:
@@ -32,10 +36,10 @@ def _masked(masking: CostOfMasking, difference: Interval) -> str:
     """
     means = (masking.mean_with_role, masking.mean_without_role, difference.value)
     with_role, without_role, more = map(Column("", 3).text, means)
-    several = masking.num_models > 1
-    over = f" (95% {interval(difference, 3)} over {masking.num_models} models)" if several else ""
-    alone = "these models alone" if several else "this model alone"
-    test = "no layer has heads of both kinds" if isnan(masking.p) else f"p = {_p(masking.p)} within layers, of {alone}"
+    models = masking.num_models
+    over = f" (95% {interval(difference, 3)} over {models} models)" if models > 1 else ""
+    test = f"p = {_p(masking.p)} within layers, of {_alone(models)}"
+    test = "no layer has heads of both kinds" if isnan(masking.p) else test
     return (
         f"Masking one of them alone costs {with_role} nats a token, masking another head {without_role}: a difference "
         f"of {more}{over}; {test}."
@@ -58,7 +62,10 @@ def _tables(labelled: Labelled) -> list[Table]:
     survival = headings("role", "heads", "kept", Column("kept by chance", 2), Column("p", 4))
     lost = "Lost: difference to the whole model with its 95% interval over examples."
     caption = "The best head of each role, chosen and measured on different sentences."
-    chance = "By chance: as many heads in each layer of each model, exactly."
+    chance = (
+        "By chance: as many heads in each layer of each model, exactly. p is about these models alone: if gates keep "
+        "heads with a role in some models and others in other models, it is too small for further ones."
+    )
     return [
         table_of("Models", labelled, models, _model_rows, note=lost),
         table_of("Best heads", labelled, best, _best_rows, note=caption),
