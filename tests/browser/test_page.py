@@ -109,6 +109,19 @@ def test_a_click_on_a_head_opens_its_card(opened: Any) -> None:
     assert browser.value("document.querySelector('#card').hidden")
 
 
+def test_the_card_of_a_head_says_what_its_role_alone_gives(opened: Any) -> None:
+    browser = opened("one", one_model())
+    browser.click('#map [data-place="0"]')
+    card = browser.text("#card").replace("\u2212", "-")
+    assert "Its role alone" in card
+    assert (
+        "Change of loss if it does nothing but positional -1: -0.400 (95% -0.600 to -0.200); without the head" in card
+    )
+    assert "Of what the head is worth its role gives 80% (95% 60% to 90%)." in card
+    browser.click('#map [data-place="1"]')
+    assert "Its role alone" not in browser.text("#card")
+
+
 def test_the_keyboard_is_enough(opened: Any) -> None:
     browser = opened("one", one_model())
     browser.value("document.querySelector('#map [tabindex=\"0\"]').focus()")

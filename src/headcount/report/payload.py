@@ -56,6 +56,7 @@ def _subject(subject: Subject, scores: Sequence[Record]) -> dict[str, Any]:
         "roles": _by_head(roles.roles if roles else None, heads),
         "evidence": _by_head(_clearest(roles) if roles else None, heads),
         "effects": _effects(subject, heads),
+        "played": _played(roles, heads),
         "curves": _curves(subject, heads),
         "gone": _gone(subject),
         "speed": _speed(subject),
@@ -204,6 +205,15 @@ def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:
         "metric": parts.metric, "alpha": parts.alpha, "better": parts.higher_is_better,
         "distance": parts.distance, "heads": _by_head(parts.one_out, heads),
     }  # fmt: skip
+
+
+def _played(roles: RolesFound | None, heads: list[str]) -> dict[str, Any] | None:
+    """What is lost if a head does nothing but its role, and without the head."""
+    if roles is None or roles.played is None:
+        return None
+    fields = ("role", "label", "off", "alone", "share_kept")
+    by_head = {head: picked(row, *fields) for head, row in roles.played.by_head.items()}
+    return {"metric": roles.played.metric, "heads": _by_head(by_head, heads)}
 
 
 def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:

@@ -34,6 +34,15 @@ function effectPart(subject, place) {
   return [make("h3", {}, "Masked alone"), make("p", {}, `${verdict}: ${short(effect.difference, true)} (${within(effect.low, effect.high, true)}), p = ${short(effect.p)}, after Holm's correction ${short(effect.corrected)}.`)];
 }
 
+// The causal test of a role: what is lost if the head does nothing else.
+function playedPart(subject, place) {
+  const played = subject.played?.heads[place];
+  if (!played) return [];
+  const change = (one) => `${short(one.difference, true)} (${within(one.low, one.high, true)})`, kept = played.share_kept;
+  const share = kept ? ` Of what the head is worth its role gives ${percentOf(kept.value)} (95% ${percentOf(kept.low)} to ${percentOf(kept.high)}).` : " Without it nothing changes for certain: what its role gives cannot be told.";
+  return [make("h3", {}, "Its role alone"), make("p", {}, `Change of ${subject.played.metric} if it does nothing but ${played.role} ${played.label}: ${change(played.alone)}; without the head: ${change(played.off)}.${share}`)];
+}
+
 function rolesPart(subject, place) {
   if (!subject.roles) return [];
   if (!lookedAt(subject, place)) return [make("h3", {}, "Roles"), make("p", {}, "This head was not looked at.")];
@@ -81,7 +90,7 @@ function openCard(subject, place, from) {
       make("button", { type: "button", id: "card-close", "aria-label": "Close the card", onclick: closeCard }, "\u2715")])]);
   const attention = attentionOf(subject, head);
   const looks = attention || make("p", { class: "note" }, "No example sentences were recorded; headcount study examples records some.");
-  card.replaceChildren(top, ...effectPart(subject, place), ...rolesPart(subject, place), make("h3", {}, "Where it looks"), looks,
+  card.replaceChildren(top, ...effectPart(subject, place), ...rolesPart(subject, place), ...playedPart(subject, place), make("h3", {}, "Where it looks"), looks,
     ...scoresPart(subject, place), ...pruningPart(subject, place));
   explain(card, "h3, p");
   showAddress(headLink(subject, place));
