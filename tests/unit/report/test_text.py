@@ -342,6 +342,24 @@ def test_one_epoch_is_one_epoch() -> None:
     assert "After 1 epoch (1 step, " in SECTIONS["training"].answer(record)
 
 
+def test_what_several_runs_vary_with_is_shown() -> None:
+    """Seeds make two thirds of the variance of a difference; of a lead, random orders take the place of seeds."""
+    tables = SECTIONS["tradeoff"].tables([("m", compared(4))])
+    (ways,) = (table for table in tables if table.title == "Ways compared on the same examples")
+    assert ways.columns[-1].name == "variance"
+    assert {row[-1] for row in ways.rows} == {"seeds 67%, examples 33%"}
+    lead = {
+        "first": "gradient", "second": "random", "start": 0.2, "end": 0.6, "value": 1.0, "low": 0.5, "high": 1.5,
+        "variance": {"models": 0.0, "seeds": 0.3, "examples": 0.1},
+    }  # fmt: skip
+    curves = records.changed(
+        made.curves(made.even(2, 4)), leads=[lead, {**lead, "second": "ablation", "variance": None}]
+    )
+    table = SECTIONS["curves"].tables([("m", curves)])[-1]
+    assert [row[-1] for row in table.rows] == ["orders 75%, examples 25%", None]
+    assert "(1 model, 1 random order)" in SECTIONS["curves"].answer(curves)
+
+
 def test_the_best_of_several_says_so() -> None:
     """Of eight scores that agree alike, the interval of the highest leaves out the truth in 12 to 16% of cases."""
     record = made.agreement(made.even(1, 8))

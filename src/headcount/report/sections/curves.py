@@ -11,7 +11,7 @@ from headcount.record import Record
 from headcount.record.result import Step
 from headcount.record.results.curves import Curves
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, parts_of_variance, plural
 
 _MEANS = {"random": "random (mean)"}  # orders that stand for the mean of several
 
@@ -73,8 +73,14 @@ def _answer(record: Record[Curves]) -> str:
     return (
         f"{parts.metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Before it leaves the 95% "
         f"interval of the whole model, {', '.join(shares[:-1]) + ' and ' if len(shares) > 1 else ''}{shares[-1]} of "
-        "the heads can go."
+        f"the heads can go ({_behind(parts)})."
     )
+
+
+def _behind(parts: Curves) -> str:
+    """Number of models and random orders, in words."""
+    random = sum(curve.order == "random" for curve in parts.curves)
+    return "1 model" + (f", {plural(random, 'random order')}" if random else "")
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -104,7 +110,14 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
     def rows(record: Record[Curves]) -> Rows:
         parts = record.parts
         against_random = [
-            [order, "random (mean)", f"{100 * gain.share:.0f}%", gain.value, interval(gain, digits)]
+            [
+                order,
+                "random (mean)",
+                f"{100 * gain.share:.0f}%",
+                gain.value,
+                interval(gain, digits),
+                parts_of_variance(gain.variance, seeds="orders"),
+            ]
             for order, gains in parts.against_random.items()
             for gain in gains
             if 0.15 <= gain.share <= 0.65
@@ -113,15 +126,18 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
             [
                 lead.first, _MEANS.get(lead.second, lead.second),
                 f"{100 * lead.start:.0f} to {100 * lead.end:.0f}%, mean", lead.value,
-                interval(lead, digits),
+                interval(lead, digits), parts_of_variance(lead.variance, seeds="orders"),
             ]
             for lead in parts.leads
             if lead.first in orders(parts)
         ]  # fmt: skip
         return [*against_random, *against_orders]
 
-    columns = headings("order", "against", "heads gone", Column("better by", digits, signed=True), "95% interval")
-    return table_of("Orders compared on the same examples", labelled, columns, rows)
+    columns = headings(
+        "order", "against", "heads gone", Column("better by", digits, signed=True), "95% interval", "variance"
+    )
+    note = "Variance: of the mean over random orders, by what it varies with."
+    return table_of("Orders compared on the same examples", labelled, columns, rows, note=note)
 
 
 def _mean_at(lines: list[Sequence[Step]], index: int) -> float | None:

@@ -9,7 +9,7 @@ from headcount.record.results.tradeoff import Difference, Point, Tradeoff
 from headcount.report.encoder_curve import encoder_curve
 from headcount.report.points import pruned_heads, shown_way, smaller, way_heading
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, plural
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, parts_of_variance, plural
 
 
 def _most_first(points: Sequence[Point]) -> list[Point]:
@@ -92,7 +92,7 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
         return [
             [
                 reference, row.way, row.keep, compared.difference, interval(compared, digits),
-                *([_by_seed(compared, digits)] if several else []),
+                *([_by_seed(compared, digits), parts_of_variance(compared.variance)] if several else []),
             ]
             for name, reference in by_reference.items()
             for row in record.parts.compared
@@ -101,7 +101,7 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
 
     columns = headings(
         "against", "way", "heads left", Column("difference", digits, signed=True), "95% interval",
-        *([Column("seed by seed")] if several else []),
+        *([Column("seed by seed"), Column("variance")] if several else []),
     )  # fmt: skip
     behind = dict.fromkeys(record.parts.behind for _, record in labelled)
     note = f"Behind the intervals: {'; '.join(behind)}."
