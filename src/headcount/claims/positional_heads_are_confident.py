@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.claims.alone import by_role_alone
 from headcount.claims.claim import Claim, Measurement, above, least, missing, pooled
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.roles import RolesFound
@@ -24,7 +25,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     without = f"; none in {len(studied) - len(by_model)} more models" if len(by_model) < len(studied) else ""
     detail = (
         f"{sum(value > CONFIDENT for value in values)} of {len(values)} positional heads are above {CONFIDENT:g}, the "
-        f"lowest is at {min(values):.2f}{without}"
+        f"lowest is at {min(values):.2f}{without}{by_role_alone(models, 'positional')}"
     )
     # One head that is certainly below refutes "every" for its model, whatever the mean over models is.
     exception = any(head.high < CONFIDENT for confidences in by_model for head in confidences)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.claims.alone import by_role_alone
 from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled, widened
 from headcount.claims.studied import StudiedModel
 from headcount.heads import Head
@@ -27,7 +28,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     interval = pooled(leads, shared=True)
     heads = ", ".join(f"{rare.head} ({rare.two_rarest:.0%} at the two rarest)" for rare, _ in playing)
     unpaired = "" if all(relevance.leads for _, relevance in playing) else "; not paired by example"
-    detail = f"{heads}; of {len(with_both)} models{unpaired}"
+    alone = by_role_alone(models, "rare")
+    detail = f"{heads}; of {len(with_both)} models{unpaired}{alone}"
     return Measurement(interval, above(interval, 0.0), len(leads), 1, detail)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from headcount.claims.alone import by_role_alone
 from headcount.claims.claim import Claim, Measurement, above, missing
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.roles import Best, RolesFound
@@ -26,6 +27,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     detail = (
         f"{sum(bool(row.holds) for row in rows)} of {len(rows)} relations have a head beyond the role's threshold; "
         f"{sum(row.held_out for row in rows)} of the heads were chosen on other sentences than they are measured on"
+        f"{by_role_alone(models, 'syntactic')}"
     )
     return Measurement(interval, above(interval, 0.0), len(studied), 1, detail)
 

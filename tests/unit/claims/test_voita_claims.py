@@ -24,6 +24,36 @@ from truths import ENCODER_SITES, SITES, TRUTHS, from_scratch, functions, gated
 CLAIMS = {claim.number: claim for claim in ordered(["voita2019"])}
 
 
+def test_what_roles_alone_give_stands_beside_their_claims() -> None:
+    """Of heads that are worth something for certain after Holm's correction, in the encoder."""
+    change = {"difference": 0.4, "low": 0.2, "high": 0.6, "p": 0.001}
+
+    def played(role: str, low: float, p: float) -> dict[str, Any]:
+        kept = {"value": 0.8, "low": low, "high": 0.9}
+        changes = {"off": {**change, "p": p}, "played": change, "alone": change}
+        return {"role": role, "label": "x", **changes, "share_kept": kept}
+
+    def details(**heads: dict[str, Any]) -> list[str]:
+        by_head = {name.replace("_", "."): row for name, row in heads.items()}
+        found = roles(
+            confidence=dict.fromkeys(ENCODER, 0.9), positional=ENCODER[:3], rare=rare_head("encoder.0.2"),
+            leads=[0.2] * 8, played={"metric": "loss", "value": 2.0, "by_head": by_head},
+        )  # fmt: skip
+        one = model(relevance(dict.fromkeys(ENCODER, 0.1)), found)
+        return [decide(CLAIMS[number], [one]).detail for number in ("V3", "V4", "V5")]
+
+    everything = details(
+        encoder_0_0=played("positional", 0.6, 0.001), encoder_0_1=played("positional", 0.4, 0.001),
+        encoder_0_3=played("positional", 0.6, 0.06), encoder_0_2=played("rare", 0.6, 0.001),
+        decoder_0_0=played("syntactic", 0.6, 0.001),
+    )  # fmt: skip
+    assert everything[0].endswith(
+        "; doing nothing else, 1 of 2 positional heads give half of their worth by the whole interval"
+    )
+    assert everything[1].endswith("; doing nothing else, encoder.0.2 gives 80% (60% to 90%) of its worth")
+    assert "doing nothing else" not in everything[2]
+
+
 def test_gates_of_a_trade_off_are_enough() -> None:
     """A whole study has these; one pruned model more narrows nothing."""
     (planted,) = gated(True)

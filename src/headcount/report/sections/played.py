@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Rows, Table, best_of, headings, interval
-from headcount.statistics import Interval, holm
+from headcount.statistics import Interval
 
 _DIGITS = 4  # changes of a loss by one head are small
-ALPHA = 0.05  # for all heads together
 
 
 def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
@@ -20,22 +18,9 @@ def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
     return dict(played.by_head) if played else {}
 
 
-def _certain(heads: Mapping[str, PlayedHead]) -> dict[str, Interval]:
-    """The shares of heads that are worth something for certain, by Holm's correction for the number of heads.
-
-    Of 20 heads that are worth nothing, one or more have a share in 36% of cases, as each interval is for one head.
-    """
-    corrected = holm([head.off.p for head in heads.values()])
-    return {
-        name: head.share_kept
-        for (name, head), p in zip(heads.items(), corrected, strict=True)
-        if head.share_kept and p < ALPHA
-    }
-
-
 def _answer(record: Record[RolesFound]) -> str:
-    heads = _heads(record)
-    shares = _certain(heads)
+    played = record.parts.played
+    heads, shares = _heads(record), played.certain if played else {}
     if not shares:
         return (
             f"{len(heads)} heads were replaced by their roles; no head is worth anything for certain, so that what its "

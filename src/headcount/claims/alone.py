@@ -1,0 +1,31 @@
+"""Alone: what heads give of their worth if they do nothing but their role, beside the claims on these roles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.studied import StudiedModel
+from headcount.record.results.roles import RolesFound
+
+_HALF = 0.5
+
+
+def by_role_alone(models: Sequence[StudiedModel], role: str) -> str:
+    """What this role alone gives, of the encoder's heads that are worth something for certain; empty without any."""
+    found = [(roles.paper.kind, roles.played) for model in models if (roles := model.first(RolesFound))]
+    shares = [
+        (head, share)
+        for kind, played in found
+        if played is not None
+        for head, share in played.certain.items()
+        if played.by_head[head].role == role and head.startswith(f"{kind}.")
+    ]
+    if not shares:
+        return ""
+    if len(shares) == 1:
+        ((head, share),) = shares
+        return (
+            f"; doing nothing else, {head} gives {share.value:.0%} ({share.low:.0%} to {share.high:.0%}) of its worth"
+        )
+    most = sum(share.low >= _HALF for _, share in shares)
+    return f"; doing nothing else, {most} of {len(shares)} {role} heads give half of their worth by the whole interval"
