@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from headcount.record import Record
 from headcount.record.results.prune import SETTLED
-from headcount.record.results.tradeoff import Point, Tradeoff
+from headcount.record.results.tradeoff import Point, StepsOfWays, Tradeoff
 from headcount.report.figure import origin
 
+SCRATCH = "scratch"  # the way from random weights
 NONE_FINISHED = {"points": "no point of the trade-off is finished yet"}  # why figures of points cannot be drawn
 
 
@@ -26,8 +27,15 @@ def shown_way(parts: Tradeoff) -> str:
     return next((way for way in sorted(ways, key=len) if way.split("/")[0] == "l0"), next(iter(ways)))
 
 
+def scratch_steps(steps: StepsOfWays) -> str:
+    """Training steps from scratch and of the whole model; only equally many are a fair comparison."""
+    return f"{steps.scratch} steps" if steps.whole is None else f"{steps.scratch} of the model's {steps.whole} steps"
+
+
 def way_heading(parts: Tradeoff, way: str) -> str:
-    """The name of a way for a heading, with a note if its gates had not settled."""
+    """The name of a way for a heading, with a note if its gates had not settled, or on the steps from scratch."""
+    if way == SCRATCH:
+        return f"{way} ({scratch_steps(parts.steps)})"
     settled = [point.gates.settled for point in parts.points if point.way == way and point.gates]
     if not settled or min(settled) >= SETTLED:
         return way

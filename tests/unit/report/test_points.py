@@ -98,12 +98,18 @@ def test_headings_say_how_long_scratch_and_gates_had() -> None:
     assert "from scratch (2400 steps)" in _headings(record)
     steps = {"tuned": 600, "scratch": 700, "gates": 150, "whole": 2600}
     assert "from scratch (700 of the model's 2600 steps)" in _headings(records.changed(record, steps=steps))
+    hurried = records.changed(record, steps=steps)
+    assert " trained from scratch (700 of the model's 2600 steps) with the same heads" in ALL_KINDS.answer(hurried)
+    assert " by scratch (700 of the model's 2600 steps)" in SECTION.answer(hurried)
+    printed = next(line.ours or "" for line in ALL_KINDS.printed(hurried) if "from trained" in line.what)
+    assert printed.endswith(" BLEU; from scratch (700 of the model's 2600 steps)")
     points = encode(record.parts.points)
     for settled, heading in ((0.95, "l0"), (0.62, "l0 (150 steps, 62% settled)")):
         gates = {"settled": settled, "reached": None, "cut_by_rank": 3}
         gated = [{**point, "gates": gates} if point["way"] == "l0" else point for point in points]
         changed = records.changed(record, steps=steps, points=gated)
         assert way_heading(changed.parts, "l0") == heading
+        assert f" heads left by {heading}, " in ALL_KINDS.answer(changed)
         assert f"by {heading}, " in SECTION.answer(changed)
         (table,) = ALL_KINDS.tables([("model-a", changed)])
         assert heading in {row[2] for row in table.rows}

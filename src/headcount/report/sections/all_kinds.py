@@ -9,7 +9,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.result import Quality
 from headcount.record.results.tradeoff import StepsOfWays, WayKind
-from headcount.report.points import way_heading
+from headcount.report.points import scratch_steps, way_heading
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
@@ -33,13 +33,13 @@ def _answer(record: Record) -> str:
     order = sorted(shares, key=lambda kind: shares[kind])
     runs = f", mean of {len(smallest)} runs" if len(smallest) > 1 else ""
     answer = (
-        f"With {fewest} of {sum(parts.of.values())} heads left, "
+        f"With {fewest} of {sum(parts.of.values())} heads left by {way_heading(parts, smallest[0].way)}, "
         f"{', '.join(f'{100 * shares[kind]:.0f}% of {kind}' for kind in order)}{runs}, {parts.metric} is "
         f"{_mean(smallest, 'trained'):.{digits}f}, against {parts.whole.value:.{digits}f} with all of them"
     )
     scratch = _mean(smallest, "scratch")
     if scratch is not None:
-        answer += f" and {scratch:.{digits}f} trained from scratch with the same heads"
+        answer += f" and {scratch:.{digits}f} trained {scratch_heading(parts.steps)} with the same heads"
     return answer + "."
 
 
@@ -89,10 +89,7 @@ def _more_steps(record: Record) -> int:
 
 
 def scratch_heading(steps: StepsOfWays) -> str:
-    """Training steps from scratch and of the pruned model; only equally many are a fair comparison."""
-    if steps.whole is None:
-        return f"from scratch ({steps.scratch} steps)"
-    return f"from scratch ({steps.scratch} of the model's {steps.whole} steps)"
+    return f"from scratch ({scratch_steps(steps)})"
 
 
 def _measured(quality: Quality | None, digits: int) -> list[Any]:
@@ -110,7 +107,9 @@ def _printed(record: Record) -> list[Printed]:
         + (f" (seed {row.seed})" if len(seeds) > 1 else "")
         for row in parts.all_kinds
     )
-    values = {0: f"{_heads(record, parts.of)}: {parts.whole.value:.2f} {parts.metric}", 1: f"{ours} {parts.metric}"}
+    steps = f"; {scratch_heading(parts.steps)}" if any(row.scratch for row in parts.all_kinds) else ""
+    whole = f"{_heads(record, parts.of)}: {parts.whole.value:.2f} {parts.metric}"
+    values = {0: whole, 1: f"{ours} {parts.metric}{steps}"}
     return [Printed(what, paper, values.get(index)) for index, (what, paper) in enumerate(_PAPER)]
 
 
