@@ -12,10 +12,10 @@ _HALF = 0.5
 
 def by_role_alone(models: Sequence[StudiedModel], role: str) -> str:
     """What this role alone gives, of the encoder's heads that are worth something for certain; empty without any."""
-    found = [(roles.paper.kind, roles.played) for model in models if (roles := model.first(RolesFound))]
+    by_model = [(roles.paper.kind, roles.played) for model in models if (roles := model.first(RolesFound))]
     shares = [
         (head, share)
-        for kind, played in found
+        for kind, played in by_model
         if played is not None
         for head, share in played.certain.items()
         if played.by_head[head].role == role and head.startswith(f"{kind}.")
