@@ -7,6 +7,7 @@ Shapes: B batch, T tokens, Q queries, K keys, D head size.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -132,10 +133,10 @@ class _Stage:
             hooks.see_arguments(self._stack(kind), self._reader(kind))
 
     def _stack(self, kind: str) -> Any:
-        """The module whose input ids are the keys of a kind of attention."""
-        if self._both:
-            return self._model.get_encoder() if kind == "encoder" else self._model.get_decoder()
-        return getattr(self._model, "base_model", self._model)
+        """The innermost module around attention of this kind that takes input ids; OPT does not run the one outside."""
+        attention = next(site.module for site in locate(self._model) if site.kind == kind)
+        around = [part for part in self._model.modules() if any(inner is attention for inner in part.modules())]
+        return [part for part in around if "input_ids" in inspect.signature(part.forward).parameters][-1]
 
     def _reader(self, kind: str) -> Callable[[Mapping[str, Any]], None]:
         def read(arguments: Mapping[str, Any]) -> None:
