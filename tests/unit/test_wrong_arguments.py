@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
-from headcount.errors import UsageError
+from headcount.errors import CorpusError, UsageError
 from tokens import word_tokenizer
 
 
@@ -50,3 +51,33 @@ def test_they_are_refused_with_what_is_allowed(model: Any, task: Any) -> None:
     for call, message in wrong:
         with pytest.raises(UsageError, match=re.escape(message)):
             call()
+
+
+def test_tables_and_mappings_are_no_lists_of_texts(model: Any) -> None:
+    """Their names were read instead: the perplexity was that of the text "text"."""
+    texts = ["w5 w6 w7", "w7 w8 w9"]
+    for table in (pd.DataFrame({"text": texts}), {"text": texts}):
+        for read in (
+            lambda wrong: hc.task("language-modelling", texts=wrong, tokenizer=word_tokenizer()),
+            lambda wrong: hc.task("translation", source=texts, target=wrong, tokenizer=word_tokenizer()),
+            lambda wrong: hc.roles(model, wrong, tokenizer=word_tokenizer()),
+            lambda wrong: hc.roles(model, texts, targets=wrong, tokenizer=word_tokenizer()),
+        ):
+            with pytest.raises(UsageError, match=r"whose names would be read instead.*data\['text'\]"):
+                read(table)
+    assert len(hc.task("language-modelling", texts=pd.Series(texts), tokenizer=word_tokenizer())) == 2
+
+
+def test_a_mask_is_no_list_of_heads(model: Any) -> None:
+    """All of its heads were taken, whatever their values."""
+    sites = hc.locate(model)
+    mask = sites.mask(off="encoder.0.*")
+    with pytest.raises(UsageError, match=r"grid\.kept"):
+        sites.mask(keep=mask)
+    assert sites.mask(keep=mask.kept) == mask
+
+
+def test_translations_are_texts(model: Any) -> None:
+    missing: Any = [None]
+    with pytest.raises(CorpusError, match="Translation 0 is NoneType, expected text"):
+        hc.roles(model, ["w5 w6"], targets=missing, tokenizer=word_tokenizer())

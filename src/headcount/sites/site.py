@@ -119,6 +119,10 @@ class Sites(Sequence[Site]):
 
     def find(self, names: HeadNames) -> tuple[Head, ...]:
         """The heads with these names; `*` and `?` are wildcards. Raises UnknownHead if a name matches no head."""
+        if isinstance(names, HeadGrid):
+            raise UsageError(
+                "Heads are named in a list. A grid has all heads of the model: give grid.kept, those that are not 0."
+            )
         present = self.heads
         heads_in_order: dict[Head, None] = {}
         for name in (names,) if isinstance(names, str | Head) else names:
