@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from headcount.corpora.frequencies import Frequencies
+from headcount.corpora.frequencies import Frequencies, check_frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import UsageError, check_name, check_type
+from headcount.errors import UsageError, check_list, check_name, check_type
 from headcount.head_roles.encoding import Batch, Encoder, Sentence, id_count
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
@@ -65,7 +65,10 @@ def played(
     """
     check_name("behaviour elsewhere", elsewhere, get_args(Elsewhere))
     check_type("parts", parts, Mapping, "a role for each head, such as {'encoder.0.3': 'positional -1'}")
-    stage = _Stage(model, tokenizer, trees, frequencies, Reading(**reading))
+    check_frequencies(frequencies)
+    if trees is not None:
+        check_list("trees", trees, "trees, as read_conllu reads them")
+    stage = _Stage(model, tokenizer, trees, frequencies, Reading.of(reading))
     sites = locate(model)
     outputs: dict[Head, Output] = {}
     for name, text in parts.items():
