@@ -19,7 +19,7 @@ HeadcountError
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -69,6 +69,18 @@ def check_type(what: str, value: object, kind: Any, expected: str) -> None:
     """Raise UsageError if a value is of another type. kind: as in isinstance. expected: what is allowed, in words."""
     if not isinstance(value, kind):
         raise UsageError(f"{what} must be {expected}; got {type(value).__name__}.")
+
+
+def check_list(what: str, values: object, of: str) -> None:
+    """Raise UsageError if values are no list of such things. A table or mapping would be read as its names."""
+    if isinstance(values, str | bytes):
+        raise UsageError(f"{what} must be a list of {of}; got a single text.")
+    if isinstance(values, Mapping) or hasattr(values, "columns"):
+        raise UsageError(
+            f"{what} must be a list of {of}; got {type(values).__name__}, whose names would be read instead. Give one "
+            "of its columns or entries, such as data['text'], or a list with it."
+        )
+    check_type(what, values, Iterable, f"a list of {of}")
 
 
 class UnknownHead(UsageError):

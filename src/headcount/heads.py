@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount import notebook
-from headcount.errors import UnknownHead, UsageError
+from headcount.errors import UnknownHead, UsageError, check_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,10 @@ class HeadGrid(Mapping[Head, Any]):
     """
 
     def __init__(self, values: Mapping[Head, object] | Iterable[tuple[Head, object]], dtype: str | None = None) -> None:
-        pairs = list(values.items() if isinstance(values, Mapping) else values)
+        check_type("values", values, Iterable, "a mapping from heads to values, such as {'encoder.0.3': 1}, or pairs")
+        pairs: list[Any] = list(values.items() if isinstance(values, Mapping) else values)
+        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+            raise UsageError(f"A grid is made of a mapping from heads to values, or of pairs; got {values!r:.80}.")
         self.heads: tuple[Head, ...] = tuple(Head.parse(head) for head, _ in pairs)
         self._place = {head: i for i, head in enumerate(self.heads)}
         if len(self._place) != len(self.heads):

@@ -100,6 +100,8 @@ class Hooks:
         def hook(
             _: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]
         ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            if name not in signature.parameters:  # it is one of **options
+                return positional, {**named, name: function(named.get(name))}
             call = signature.bind_partial(*positional, **named)
             call.arguments[name] = function(call.arguments.get(name))
             return call.args, call.kwargs

@@ -26,7 +26,8 @@ class Pieces(NamedTuple):
 def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
     """The tokens of `tokenizer(text)` with the character span of each.
 
-    Fast tokenizers return the spans; for others (SentencePiece models) the pieces are searched in the text in order.
+    Fast tokenizers return the spans; for others (SentencePiece models) the pieces are searched in the text in order,
+    unless they are its bytes, as those of ByT5.
     """
     if getattr(tokenizer, "is_fast", False):
         unknown = unknown_word(tokenizer)  # some tokenizers mark it as special
@@ -41,7 +42,8 @@ def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
     ids = tokenizer.build_inputs_with_special_tokens(inner)
     before = next(start for start in range(len(ids) + 1) if ids[start : start + len(inner)] == inner)
     special = special_tokens(tokenizer)
-    spans = [None if token in special else span for token, span in zip(inner, _sought(spelled, text), strict=True)]
+    places = _of_bytes(text) if spelled == _bytes(text) else _sought(spelled, text)
+    spans = [None if token in special else span for token, span in zip(inner, places, strict=True)]
     # The language that M2M-100 writes before a text is not among its special tokens.
     return Pieces(ids, [None] * before + spans + [None] * (len(ids) - before - len(inner)))
 
@@ -107,6 +109,20 @@ def _trimmed(text: str, span: Span) -> Span:
     while start < end and text[start].isspace():
         start += 1
     return start, end
+
+
+def _bytes(text: str) -> list[str]:
+    """The pieces of a text for a tokenizer of bytes."""
+    return [chr(byte) for byte in text.encode(errors="replace")]
+
+
+def _of_bytes(text: str) -> list[Span | None]:
+    """The span of each byte: the character that it is a part of."""
+    return [
+        _trimmed(text, (index, index + 1))
+        for index, character in enumerate(text)
+        for _ in character.encode(errors="replace")
+    ]
 
 
 def _sought(spelled: Sequence[str], text: str) -> list[Span | None]:

@@ -15,7 +15,7 @@ from headcount.corpora.conllu import read_conllu
 from headcount.corpora.lines import read_lines
 from headcount.corpora.plain import check_lines
 from headcount.corpora.tables import json_type, parse_json
-from headcount.errors import CorpusError, UsageError
+from headcount.errors import CorpusError, UsageError, check_type
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -75,6 +75,12 @@ class Frequencies:
         counts_and_ranks[0, tokens] = [self._counts[token] for token in tokens]
         counts_and_ranks[1, tokens] = [self._ranks[self._counts[token]] for token in tokens]
         return counts_and_ranks
+
+
+def check_frequencies(frequencies: object) -> None:
+    """Raise UsageError unless these are token frequencies or None."""
+    where = "headcount.corpora.frequencies: count_tokens(texts, tokenizer) or read_frequencies(file, tokenizer)"
+    check_type("frequencies", frequencies, Frequencies | None, f"token frequencies, from {where}")
 
 
 def count_tokens(

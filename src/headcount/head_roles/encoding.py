@@ -98,7 +98,7 @@ def windows(
 ) -> Iterator[tuple[int, list[Sentence]]]:
     """(number of sentences read, encoded sentences) for each window of the corpus."""
     waiting: list[Sentence] = []
-    read, other = 0, iter(targets) if targets is not None else None
+    read, other = 0, _translations(targets) if targets is not None else None
     for item in corpus:
         target = next(other, None) if other is not None else None
         if other is not None and target is None:
@@ -115,6 +115,13 @@ def windows(
         raise CorpusError(f"There are more translations than the {read} sentences; give one translation per sentence.")
     if waiting:
         yield read, waiting
+
+
+def _translations(targets: Iterable[str]) -> Iterator[str]:
+    for number, target in enumerate(targets):
+        if not isinstance(target, str):
+            raise CorpusError(f"Translation {number} is {type(target).__name__}, expected text.")
+        yield target
 
 
 def batches(sentences: Sequence[Sentence], tokens: int) -> Iterator[Batch]:

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from headcount.corpora.frequencies import Frequencies
+from headcount.corpora.frequencies import Frequencies, check_frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import CorpusError, UnknownName, UsageError, check_type
+from headcount.errors import CorpusError, UnknownName, UsageError, check_list, check_type
 from headcount.head_roles.encoding import Batch, Encoder, batches, id_count, windows
 from headcount.head_roles.evidence import HalvedEvidence, decided, held
 from headcount.head_roles.reading import Reading
@@ -125,12 +125,13 @@ def roles(
         CorpusError: If no sentence of the corpus can be used.
     """
     _check_text(model)
-    read = Reading(**reading)
+    read = Reading.of(reading)
     measured_roles = {name: members[name] for name in (members.names() if roles is None else roles)}
-    if isinstance(corpus, str | bytes):
-        raise UsageError("The corpus must be a list of sentences (trees or texts); got a single text.")
-    check_type("corpus", corpus, Iterable, "a list of sentences (trees or texts)")
+    check_list("corpus", corpus, "sentences (trees or texts)")
+    if targets is not None:
+        check_list("targets", targets, "translations")
     check_type("tokenizer", tokenizer, Callable, "the tokenizer of the model, from AutoTokenizer.from_pretrained")
+    check_frequencies(frequencies)
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
     counted = frequencies or (count_corpus(corpus, tokenizer) if "rare" in measured_roles else None)
     if counted and read.common is None:

@@ -7,6 +7,7 @@ Shapes: B batch, T tokens, Q queries, K keys, D head size.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from headcount.corpora.frequencies import Frequencies
+from headcount.corpora.frequencies import Frequencies, check_frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import UsageError, check_name, check_type
+from headcount.errors import UsageError, check_list, check_name, check_type
 from headcount.head_roles.encoding import Batch, Encoder, Sentence, id_count
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
@@ -64,7 +65,10 @@ def played(
     """
     check_name("behaviour elsewhere", elsewhere, get_args(Elsewhere))
     check_type("parts", parts, Mapping, "a role for each head, such as {'encoder.0.3': 'positional -1'}")
-    stage = _Stage(model, tokenizer, trees, frequencies, Reading(**reading))
+    check_frequencies(frequencies)
+    if trees is not None:
+        check_list("trees", trees, "trees, as read_conllu reads them")
+    stage = _Stage(model, tokenizer, trees, frequencies, Reading.of(reading))
     sites = locate(model)
     outputs: dict[Head, Output] = {}
     for name, text in parts.items():
@@ -132,10 +136,10 @@ class _Stage:
             hooks.see_arguments(self._stack(kind), self._reader(kind))
 
     def _stack(self, kind: str) -> Any:
-        """The module whose input ids are the keys of a kind of attention."""
-        if self._both:
-            return self._model.get_encoder() if kind == "encoder" else self._model.get_decoder()
-        return getattr(self._model, "base_model", self._model)
+        """The innermost module around attention of this kind that takes input ids; OPT does not run the one outside."""
+        attention = next(site.module for site in locate(self._model) if site.kind == kind)
+        around = [part for part in self._model.modules() if any(inner is attention for inner in part.modules())]
+        return [part for part in around if "input_ids" in inspect.signature(part.forward).parameters][-1]
 
     def _reader(self, kind: str) -> Callable[[Mapping[str, Any]], None]:
         def read(arguments: Mapping[str, Any]) -> None:

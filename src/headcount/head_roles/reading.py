@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, fields
+from math import isnan
+from numbers import Integral, Real
+from typing import Any, Literal, Self, get_args
 
-from headcount.errors import UsageError, check_name
+from headcount.errors import UsageError, check_name, check_type
 
 Margin = Literal["relative", "points"]
 Edges = Literal["possible", "all"]
@@ -48,13 +50,26 @@ class Reading:
     furthest: int = 5
     common: int | None = None
 
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """The reading of these options. Raises UsageError if one is not known."""
+        for name in options:
+            check_name("option", name, [field.name for field in fields(cls)])
+        return cls(**options)
+
     def __post_init__(self) -> None:
         check_name("margin", self.margin, get_args(Margin))
         check_name("reading of edges", self.edges, get_args(Edges))
         for direction in self.directions:
             check_name("direction", direction, DIRECTIONS)
-        for role in self.thresholds:
+        check_type("thresholds", self.thresholds, Mapping, "a share for each role, such as {'positional': 0.9}")
+        for role, share in self.thresholds.items():
             check_name("role with a threshold", role, THRESHOLDS)
+            if not isinstance(share, Real) or isnan(share):
+                raise UsageError(f"The threshold of {role} must be a share such as 0.9; got {share!r}.")
+        check_type("furthest", self.furthest, Integral, "a whole number of tokens")
+        check_type("common", self.common, Integral | None, "a whole number of tokens, or None")
+        check_type("excess", self.excess, Real, "a number such as 0.1")
         if isinstance(self.relations, str) or not all(isinstance(name, str) and name for name in self.relations):
             raise UsageError(f"relations must be a list of names such as nsubj; got {self.relations!r}.")
         if self.furthest < 1 or (self.common or 0) < 0 or self.excess < 0:

@@ -58,10 +58,20 @@ def head_mask(
     crossing = {site.family for site in sites if site.kind == "cross"}
     if "decoder" in masks and "cross" not in masks and crossing and crossing.issubset(_ONE_MASK):
         masks["cross"] = masks["decoder"]
-    rows = {kind: _rows(sites, kind, torch.as_tensor(mask)) for kind, mask in masks.items()}
+    rows = {kind: _rows(sites, kind, _tensor(mask)) for kind, mask in masks.items()}
     columns = [rows[site.kind][site.layer][..., list(site.heads)] if site.kind in rows else None for site in sites]
     with masked(model, _join(sites, columns)):
         yield
+
+
+def _tensor(mask: object) -> Tensor:
+    try:
+        return torch.as_tensor(mask)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise MaskError(
+            f"A head mask is a tensor; got {type(mask).__name__} ({error}). hc.masked takes a HeadGrid, such as "
+            "sites.mask(off=[...])."
+        ) from error
 
 
 def _rows(sites: Sites, kind: str, mask: Tensor) -> dict[int, Tensor]:

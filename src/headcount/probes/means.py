@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UsageError, check_type
+from headcount.errors import UsageError, check_list, check_type
 from headcount.probes.inputs import inputs_of
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
@@ -32,7 +32,7 @@ def mean_outputs(
     Returns:
         Means [heads, head size] of each site, by (kind, layer); `hc.masked(..., replace=means)` takes them.
     """
-    check_type("batches", batches, Iterable, "a list of batches, such as task.batches()")
+    check_list("batches", batches, "batches, such as task.batches()")
     sums: dict[tuple[str, int], Tensor] = {}
     tokens: dict[tuple[str, int], float] = {}
 
@@ -46,6 +46,7 @@ def mean_outputs(
         for batch in batches:
             inputs.begin(batch)
             if run is None:
+                check_type("A batch", batch, Mapping, "a dict of the arguments of the model, such as input_ids")
                 model(**batch)
             else:
                 run(model, batch)

@@ -6,14 +6,14 @@ Shapes: B batch, Q queries, K keys, H heads of a site, D head size.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UsageError, check_name
+from headcount.errors import UsageError, check_name, check_type
 from headcount.hooks import Hooks, in_backward, original_module, uncompiled
 from headcount.probes.values import is_recomputed
 from headcount.sites.locate import locate
@@ -84,6 +84,7 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
     Yields:
         The values by site.
     """
+    check_type("what", what, str | Callable | Iterable, f"one or several of {', '.join(WHAT)}, or a function")
     single = isinstance(what, str) or callable(what)
     items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]
     reductions = {_name(item): _reduction(item) for item in items}

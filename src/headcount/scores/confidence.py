@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import ExitStack
+from numbers import Integral
 from operator import length_hint
 
 import numpy as np
@@ -59,6 +60,10 @@ def confidence(
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
     special = special_ids(model, task.tokenizer) if specials is None else set(specials)
+    if not all(isinstance(token, Integral) for token in special):
+        raise UsageError(
+            f"specials must be ids of tokens, such as tokenizer.convert_tokens_to_ids(['[CLS]']); got {specials!r}."
+        )
     with ExitStack() as stack:
         stack.enter_context(evaluating(model))
         inputs, runs = stack.enter_context(inputs_of(model)), stack.enter_context(site_runs(model))

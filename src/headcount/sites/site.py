@@ -11,7 +11,7 @@ from typing import overload
 from torch import nn
 
 from headcount import notebook
-from headcount.errors import UnknownHead, UsageError
+from headcount.errors import UnknownHead, UsageError, check_type
 from headcount.heads import Head, HeadGrid
 from headcount.sites.attention import Attention
 
@@ -119,6 +119,11 @@ class Sites(Sequence[Site]):
 
     def find(self, names: HeadNames) -> tuple[Head, ...]:
         """The heads with these names; `*` and `?` are wildcards. Raises UnknownHead if a name matches no head."""
+        if isinstance(names, HeadGrid):
+            raise UsageError(
+                "Heads are named in a list. A grid has all heads of the model: give grid.kept, those that are not 0."
+            )
+        check_type("Heads", names, str | Head | Iterable, "named, such as 'encoder.0.3', or a list of names")
         present = self.heads
         heads_in_order: dict[Head, None] = {}
         for name in (names,) if isinstance(names, str | Head) else names:
@@ -170,6 +175,7 @@ class Sites(Sequence[Site]):
     def __getitem__(self, index: int | str | tuple[str, int] | slice) -> Site | tuple[Site, ...]:
         if isinstance(index, int | slice):
             return self._sites[index]
+        check_type("A site", index, str | tuple, "named by kind and layer, such as 'encoder.0' (of a head: head.site)")
         name = index if isinstance(index, str) else ".".join(map(str, index))
         if name not in self._by_name:
             raise UnknownHead(f"There is no site {name} in this model. Sites: {', '.join(self._by_name)}.")

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import sqrt
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headcount.errors import UsageError, check_type
 from headcount.statistics.skewness import influences, t_test, widen
 
 _CHUNK = 1000  # resamples
 _MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each; as many are cached
+_FEWEST_RESAMPLES = 10
 _FEWEST = 6  # examples of a 95% interval: the range of five leaves out their median in 6% of cases
 
 
@@ -109,6 +112,9 @@ class Resampling:
     """
 
     def __init__(self, resamples: int = 1000, *, seed: int = 0) -> None:
+        check_type("resamples", resamples, Integral, "a whole number")
+        if resamples < _FEWEST_RESAMPLES:
+            raise UsageError(f"resamples must be at least {_FEWEST_RESAMPLES}; got {resamples}.")
         self.resamples = resamples
         self._seed = seed
         self._drawn: tuple[int, np.ndarray] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
-from headcount.errors import UsageError, check_name, check_type
+from headcount.errors import UsageError, check_list, check_name
 from headcount.metrics import LOSS, Metric
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -259,9 +259,7 @@ def token_hash(task: Task | None) -> str:
 
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
     """The texts as a list. Raises UsageError if there are none, or if one is not a string."""
-    if isinstance(texts, str):
-        raise UsageError(f"{what} must be a list of texts; got a single text.")
-    check_type(what, texts, Iterable, "a list of texts")
+    check_list(what, texts, "texts")
     checked = list(texts)
     if not checked:
         raise UsageError(f"{what} is empty: there is nothing to measure on.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-from transformers import BertTokenizer, PreTrainedTokenizerFast
+from transformers import BertTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 
 import laboratory
 import tokens
@@ -43,7 +43,11 @@ def m2m_100(tmp_path: Path) -> Any:
     return tokens.m2m_100(tmp_path, [tree.text for tree in TREES])
 
 
-@pytest.mark.parametrize("make", [byte_level, marian, word_piece, m2m_100])
+def bytes_alone(tmp_path: Path) -> Any:
+    return ByT5Tokenizer()
+
+
+@pytest.mark.parametrize("make", [byte_level, marian, word_piece, m2m_100, bytes_alone])
 def test_pieces_spell_their_words(make: Any, tmp_path: Path) -> None:
     tokenizer = make(tmp_path)
     for tree in TREES:
@@ -91,13 +95,25 @@ def test_rewritten_characters_do_not_move_later_pieces(spelled: str, text: str) 
     assert pieces_of_words(words, _sought(pieces, text)) == expected
 
 
+@pytest.mark.parametrize("text", ["Según la opinión, él cogió", "שלום “עולם” 😀 straße", "plain text."])
+def test_bytes_belong_to_the_word_of_their_character(text: str) -> None:
+    """The bytes of an accented letter are no letters: they were sought as such, and found in other words."""
+    starts = [len(text[: word.start()].encode()) for word in re.finditer(r"\S+", text)]
+    words = [word.span() for word in re.finditer(r"\S+", text)]
+    expected = [
+        list(range(first, first + len(text[start:end].encode())))
+        for first, (start, end) in zip(starts, words, strict=True)
+    ]
+    assert pieces_of_words(words, piece_spans(ByT5Tokenizer(), text)) == expected
+
+
 def test_a_piece_is_not_sought_far_ahead() -> None:
     assert _sought(["a", "x", "c", "d", "e", "x"], "a y c d e x") == [(0, 1), (1, 1), (4, 5), (6, 7), (8, 9), (10, 11)]
     assert _sought(["a", "?", "?", "?", "?", "f"], "a b c d e f")[-1] == (10, 11), "unknown words are passed over"
     assert _sought(["ab", "c"], "ab\u200b c")[-1] == (4, 5), "so are characters that are dropped"
 
 
-@pytest.mark.parametrize("make", [byte_level, marian, word_piece, m2m_100])
+@pytest.mark.parametrize("make", [byte_level, marian, word_piece, m2m_100, bytes_alone])
 def test_pieces_are_what_the_tokenizer_gives(make: Any, tmp_path: Path) -> None:
     tokenizer = make(tmp_path)
     for text in (*(tree.text for tree in TREES), "\u00e9t\u00e9 \u4f60\u597d, dog"):

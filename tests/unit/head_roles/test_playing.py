@@ -159,6 +159,17 @@ def test_padding_on_either_side_changes_nothing(bert: nn.Module) -> None:
     torch.testing.assert_close(alone, behind, rtol=1e-4, atol=1e-4)
 
 
+def test_a_model_that_does_not_run_its_base_model() -> None:
+    """OPT runs the decoder within it."""
+    model, ids = zoo.build("opt"), torch.tensor([[5, 6, 7, 8]])
+    projected: list[Tensor] = []
+    attention = model.model.decoder.layers[1].self_attn  # type: ignore[union-attr, index]
+    attention.v_proj.register_forward_hook(lambda *passed: projected.append(passed[2]))  # type: ignore[union-attr]
+    with torch.no_grad(), hc.played(model, {"decoder.1.2": "positional -1"}), hc.tapped(model, "outputs") as taps:
+        model(input_ids=ids, use_cache=False)
+    torch.testing.assert_close(taps["decoder.1"][0, 1:, 2], projected[0][0, :-1, 32:48])
+
+
 def test_zero_elsewhere_leaves_only_the_role(bert: nn.Module) -> None:
     """A role that says nothing of any query, with nothing elsewhere, is the head switched off."""
     bare = [Tree("a b", ("a", "b"), ((0, 1), (2, 3)), (-1, 0), ("root", "dep"))]

@@ -120,6 +120,19 @@ def test_taps_carry_gradients(bert: nn.Module) -> None:
     torch.testing.assert_close(gradients[0], expected)
 
 
+def test_attention_that_is_returned_on_request_is_read_after_pruning() -> None:
+    """A pruned layer of MPNet takes `output_attentions` as one of **options."""
+    model = zoo.build("mpnet")
+    mask = hc.locate(model).mask(off=["encoder.1.0", "encoder.1.3"])
+    small = hc.remove(model, mask)
+    with hc.tapped(model, "attention") as before, hc.masked(model, mask):
+        outputs(model)
+    with hc.tapped(small, "attention") as after:
+        outputs(small)
+    torch.testing.assert_close(after["encoder.1"], before["encoder.1"][:, 1:3])
+    torch.testing.assert_close(after["encoder.2"], before["encoder.2"])
+
+
 def test_pruned_attentions_keep_their_layers(llama: nn.Module) -> None:
     """outputs.attentions of a model with an empty layer still has one entry per layer (eager)."""
     llama.set_attn_implementation("eager")
