@@ -109,3 +109,22 @@ def test_positions_of_dependents_are_drawn_once_for_several_models() -> None:
     one, other = (replace(records.roles(model), signature=Signature(model, data="a1")) for model in ("m", "n"))
     bars = [len(draw("relative-positions", some).canvas.axes[0].patches) for some in ([one], [one, other])]
     assert bars[0] == bars[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ablation-histogram", "ablation-map", "dynamics", "pruning-by-kind", "pruning-curves", "tradeoff", "tradeoff-time"],
+)
+def test_one_model_by_two_metrics_is_told_apart(name: str) -> None:
+    one = SAMPLES[name][0]
+    rows = draw(name, [one, records.changed(one, metric="chrF")]).rows
+    halves = len(rows) // 2
+    assert [row["metric"] for row in rows] == [*["BLEU"] * halves, *["chrF"] * halves]
+
+
+def test_texts_of_the_same_name_are_told_apart() -> None:
+    paths = ("news/dev.conllu", "films/dev.conllu")
+    first, second = (replace(records.roles(), signature=Signature("m", arguments={"data": path})) for path in paths)
+    drawing = draw("relative-positions", [first, records.changed(second, relative={"nsubj v->s": {"3": 1}})])
+    assert [text.get_text() for text in drawing.canvas.legends[0].get_texts()] == list(paths)
+    assert {row["data"] for row in drawing.rows} == set(paths)

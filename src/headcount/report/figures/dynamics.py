@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.dynamics import EpochStep
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named, origin, picked
+from headcount.report.figure import Drawing, Figure, judged, named, picked
 from headcount.report.palette import MARKERS
 
 
@@ -40,7 +40,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             right.plot(
                 [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
             )
-            row = {**origin(record), "epoch": line.epoch}
+            row = {**judged(record), "epoch": line.epoch}
             rows += [{**row, **picked(point, "share", "value", "kept_share")} for point in line.points]
         right.set(xlabel="heads pruned (%)", title=named(record, records))
         right.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
