@@ -113,7 +113,15 @@ def test_positions_of_dependents_are_drawn_once_for_several_models() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["ablation-histogram", "ablation-map", "dynamics", "pruning-by-kind", "pruning-curves", "tradeoff", "tradeoff-time"],
+    [
+        "ablation-histogram",
+        "ablation-map",
+        "dynamics",
+        "pruning-by-kind",
+        "pruning-curves",
+        "tradeoff",
+        "tradeoff-time",
+    ],
 )
 def test_one_model_by_two_metrics_is_told_apart(name: str) -> None:
     one = SAMPLES[name][0]
