@@ -122,6 +122,20 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     assert browser.value("document.activeElement.dataset.place") == "5"
 
 
+def test_small_changes_are_told_apart_on_the_map(opened: Any) -> None:
+    (one, *_) = one_model()
+    small = {
+        head: {**encode(effect), "difference": effect.difference / 100} for head, effect in one.parts.one_out.items()
+    }
+    browser = opened("small", [records.changed(one, one_out=small)])
+    written = browser.value(
+        "[...document.querySelectorAll('#map [role=gridcell] text')].map((text) => text.textContent)"
+    )
+    shown = [f"{effect['difference']:.3f}" for effect in small.values()]
+    assert 0.01 < max(abs(effect["difference"]) for effect in small.values()) < 0.1
+    assert written == [text.replace("0.", ".").replace("-", "\u2212") if float(text) else "0" for text in shown]
+
+
 def test_the_map_is_coloured_by_any_measure_and_says_its_values(opened: Any) -> None:
     browser = opened("one", one_model())
     colours = "[...document.querySelectorAll('#%s [role=gridcell] rect:first-child')].map((r) => r.getAttribute('fill')).join()"
