@@ -94,6 +94,12 @@ def interval(estimate: Bounded | None, digits: int, *, scale: float = 1.0) -> st
     return f"{column.text(scale * low)} to {column.text(scale * high)}"
 
 
+def within(estimate: Bounded | None, digits: int) -> str:
+    """The same for a sentence: 95% 0.12 to 0.34, or that there is none."""
+    bounds = interval(estimate, digits)
+    return "no 95% interval" if bounds == "\u2013" else f"95% {bounds}"
+
+
 def best_of(number: int) -> str:
     """What to add to the interval of the best of several: of eight alike, 12 to 16% leave out the truth."""
     return f"; as the best of {number} it is too good by chance" if number > 1 else ""

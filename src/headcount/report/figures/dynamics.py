@@ -10,6 +10,7 @@ from headcount.record.results.dynamics import EpochStep
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, judged, named, picked
 from headcount.report.palette import MARKERS
+from headcount.report.table import digits_for
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -36,7 +37,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         left.legend(title="pruned", loc="upper left", bbox_to_anchor=(1, 1))
         for index, line in enumerate(epochs):
             style = {"color": colours(0.9 * index / len(epochs)), "marker": MARKERS[index % len(MARKERS)]}
-            label = f"{line.epoch:g} ({line.value:.1f})"
+            label = f"{line.epoch:g} ({line.value:.{max(1, digits_for(line.value) - 1)}f})"
             right.plot(
                 [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
             )

@@ -21,7 +21,9 @@ def _answer(record: Record[CompensationCurves]) -> str:
             f"With {at.removed} of {parts.num_heads} heads removed, {way} leaves {share.value:.0%} (95% "
             f"{share.low:.0%} to {share.high:.0%}{best_of(len(ratios))}) of the excess loss that {other} leaves."
         )
-    last = [f"{points[-1].value:.2f} with {way}" for way, points in parts.compensations.items() if points]
+    ends = {way: points[-1].value for way, points in parts.compensations.items() if points}
+    digits = max(map(digits_for, ends.values()), default=2)
+    last = [f"{Column('', digits).text(value)} with {way}" for way, value in ends.items()]
     return f"With the most heads removed, an example's excess loss is {', '.join(last)}."
 
 
