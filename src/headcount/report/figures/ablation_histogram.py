@@ -26,6 +26,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.hist(list(values.values()), bins=edges.tolist(), stacked=True, color=colours, label=list(values))
         plot.axvline(parts.value, color=INK, linestyle="--", linewidth=1, label="all heads")
         plot.set(xlabel=f"{parts.metric} with one head masked", ylabel="heads", title=named(record, records))
+        plot.locator_params(axis="x", nbins=5)  # more labels of many digits would overlap
+        plot.locator_params(axis="y", integer=True)
         plot.legend(loc="upper left" if parts.higher_is_better else "upper right")
         rows += [{**judged(record), "head": name, "value": parts.without(effect)} for name, effect in effects.items()]
     caption = (
