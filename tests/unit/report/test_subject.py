@@ -78,3 +78,13 @@ def test_the_name_of_a_file_is_said_once(split: str, name: str) -> None:
     record = records.changed(ablation, measured_on=measured)
     assert data_names([record]) == {"b2": name}
     assert origin(record)["data"] == f"texts/{name}"
+
+
+def test_subjects_of_the_same_data_are_told_apart_by_their_settings() -> None:
+    given = [on("a1", made.ablation(SITES), metric=metric, early=False) for metric in ("accuracy", "f1")]
+    labels = ["model-a (metric accuracy)", "model-a (metric f1)"]
+    assert [subject.label for subject in subjects(given)] == labels
+    elsewhere = [*given, on("b2", made.ablation(SITES), metric="f1", early=False, data="texts/film")]
+    assert [subject.label for subject in subjects(elsewhere)] == [
+        "model-a (data a1, metric accuracy)", "model-a (data a1, metric f1)", "model-a (film, metric f1)"
+    ]  # fmt: skip
