@@ -382,3 +382,15 @@ def test_an_accuracy_of_epochs_is_not_rounded_to_one_digit() -> None:
     assert SECTIONS["dynamics"].printed(record)[0].ours == "1: 0.84, 2: 0.85, 5: 0.86 accuracy"
     legend = draw("dynamics", [record]).canvas.axes[1].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["1 (0.84)", "2 (0.85)", "5 (0.86)"]
+
+
+@pytest.mark.parametrize(("low", "said"), [(0.5, "lstsq leaves 7% (95% \u2212545% to 459%)"), (-0.1, "excess loss is")])
+def test_a_share_of_an_excess_loss_needs_one(low: float, said: str) -> None:
+    """A loss without compensation of .007 (-.011 to .023) made greedy leave -1122% of that of lstsq."""
+    parts = encode(records.compensation().parts)
+    parts["compensations"]["none"][1]["low"] = low
+    parts["at"]["ratios"] = {"lstsq/none": {"value": 0.07, "low": -5.45, "high": 4.59}}
+    record = records.changed(records.compensation(), **parts)
+    assert said in SECTIONS["compensation"].answer(record)
+    (quality,) = [table for table in SECTIONS["compensation"].tables([("m", record)]) if "first lost" in table.title]
+    assert quality.rows[1][4:] == (["lstsq/none", 0.07, "\u22125.45 to 4.59"] if low > 0 else [None, None, None])
