@@ -187,6 +187,23 @@ def test_dots_of_the_chart_are_heads(opened: Any) -> None:
     browser.wait("!document.querySelector('#card').hidden")
 
 
+def test_heads_that_tie_come_first_together(opened: Any) -> None:
+    def of(model: str, changes: list[float]) -> Record:
+        one = made.ablation(made.ONE_LAYER, model)
+        effects = zip(encode(one.parts.one_out).items(), changes, strict=True)
+        return records.changed(
+            one, one_out={head: {**effect, "difference": change} for (head, effect), change in effects}
+        )
+
+    for name, changes, said in (
+        ("ties", [-0.1, -0.2, -0.2, 0.1], "Of the 2 heads that come first on the left, 1 come first on the right"),
+        ("same", [-0.1, -0.1, -0.2, 0.1], "The head that comes first on the left comes first on the right;"),
+        ("apart", [-0.1, -0.3, -0.2, 0.1], "The head that comes first on the left does not come first on the right;"),
+    ):
+        browser = opened(name, [of("shop/model-a", changes), of("shop/model-b", [0.0, 0.0, -0.3, 0.0])])
+        assert browser.text("#compare-answer").startswith(said)
+
+
 def test_two_records_stand_side_by_side(opened: Any) -> None:
     browser = opened("two", two_models())
     assert cells(browser, "#compare-left-map") == cells(browser, "#compare-right-map") == 24
