@@ -158,6 +158,17 @@ def test_numbers_below_the_histogram_do_not_overlap() -> None:
     assert all(tick == int(tick) for tick in plot.get_yticks()), "heads are whole"
 
 
+def test_titles_of_maps_do_not_overlap() -> None:
+    one = made.ablation(made.ONE_LAYER)
+    data = ("news.tsv, one half", "films.tsv, the other half")
+    some = [replace(one, signature=Signature("m", "w", name, arguments={"data": name})) for name in data]
+    drawing = draw("ablation-map", [records.changed(record, metric="accuracy") for record in some])
+    drawing.canvas.draw_without_rendering()
+    extents = [plot.title.get_window_extent() for plot in drawing.canvas.axes]
+    assert extents[0].x1 < extents[1].x0
+    assert extents[1].x1 <= drawing.canvas.bbox.x1
+
+
 def test_titles_of_kept_roles_are_on_the_picture() -> None:
     gates = {"settled": 0.2, "reached": None, "cut_by_rank": 0}
     one = records.tradeoff(kinds=False)

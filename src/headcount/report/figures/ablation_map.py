@@ -29,7 +29,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         values = {name: sign * effect.difference for name, effect in effects.items()}
         head_map(plot, values, colours="RdBu", centre=0.0, texts=texts)
         value = f"{parts.value:.{digits_for(parts.value)}f}"
-        plot.set_title(f"{named(record, records)}: {parts.metric} {value} with all heads")
+        plot.set_title(f"{named(record, records)}\n{parts.metric} {value} with all heads")
         rows += [{**judged(record), "head": name, **asdict(effect)} for name, effect in effects.items()]
     caption = f"Change of {metrics(records)} when each head is masked alone; red: worse without it."
     tests = [f"{record.parts.alpha:g}" for record in records if not record.parts.distance]
