@@ -188,3 +188,12 @@ def test_panels_of_seconds_name_the_heads_that_were_pruned() -> None:
         plot.get_title() for plot in draw("tradeoff-time", [records.changed(one, pruned="encoder heads")]).canvas.axes
     ]
     assert all("encoder heads left" in title for title in titles if title)
+
+
+def test_gates_of_a_short_training_are_seen() -> None:
+    (one,) = records.SAMPLES["gates-course"]
+    details = encode(one.parts.choice_details)
+    short = {**details, "gates": {**details["gates"], "trace": details["gates"]["trace"][:1]}}
+    course, last, scale = draw("gates-course", [records.changed(one, choice_details=short)]).canvas.axes
+    assert all(line.get_marker() == "o" for line in course.lines)
+    assert last.images[0].get_clim() == scale.get_ylim() == (0, 1), "a gate is between 0 and 1"
