@@ -282,7 +282,7 @@ def test_an_export_is_no_model_without_heads(opened: Any) -> None:
     browser.value("document.querySelector('#slider-range').focus()")
     for _ in range(5):
         browser.press("ArrowLeft")
-    assert "model-a, timed with 24 heads" in browser.text("#slider-facts")
+    assert "model-a, timed with 24 heads: reading, batch 16, 32 tokens, 95%" in browser.text("#slider-facts")
 
 
 def test_tables_sort_and_can_be_copied(opened: Any) -> None:
