@@ -135,6 +135,20 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     assert browser.value("document.activeElement.dataset.place") == "5"
 
 
+def test_small_changes_are_told_apart_on_the_map(opened: Any) -> None:
+    (one, *_) = one_model()
+    small = {
+        head: {**encode(effect), "difference": effect.difference / 100} for head, effect in one.parts.one_out.items()
+    }
+    browser = opened("small", [records.changed(one, one_out=small)])
+    written = browser.value(
+        "[...document.querySelectorAll('#map [role=gridcell] text')].map((text) => text.textContent)"
+    )
+    shown = [f"{effect['difference']:.3f}" for effect in small.values()]
+    assert 0.01 < max(abs(effect["difference"]) for effect in small.values()) < 0.1
+    assert written == [text.replace("0.", ".").replace("-", "\u2212") if float(text) else "0" for text in shown]
+
+
 def test_the_map_is_coloured_by_any_measure_and_says_its_values(opened: Any) -> None:
     browser = opened("one", one_model())
     colours = "[...document.querySelectorAll('#%s [role=gridcell] rect:first-child')].map((r) => r.getAttribute('fill')).join()"
@@ -184,6 +198,23 @@ def test_dots_of_the_chart_are_heads(opened: Any) -> None:
     assert browser.value("document.querySelectorAll('#relation-plot .points path').length") == 24
     browser.click("#relation-plot .points path")
     browser.wait("!document.querySelector('#card').hidden")
+
+
+def test_heads_that_tie_come_first_together(opened: Any) -> None:
+    def of(model: str, changes: list[float]) -> Record:
+        one = made.ablation(made.ONE_LAYER, model)
+        effects = zip(encode(one.parts.one_out).items(), changes, strict=True)
+        return records.changed(
+            one, one_out={head: {**effect, "difference": change} for (head, effect), change in effects}
+        )
+
+    for name, changes, said in (
+        ("ties", [-0.1, -0.2, -0.2, 0.1], "Of the 2 heads that come first on the left, 1 come first on the right"),
+        ("same", [-0.1, -0.1, -0.2, 0.1], "The head that comes first on the left comes first on the right;"),
+        ("apart", [-0.1, -0.3, -0.2, 0.1], "The head that comes first on the left does not come first on the right;"),
+    ):
+        browser = opened(name, [of("shop/model-a", changes), of("shop/model-b", [0.0, 0.0, -0.3, 0.0])])
+        assert browser.text("#compare-answer").startswith(said)
 
 
 def test_two_records_stand_side_by_side(opened: Any) -> None:
@@ -264,7 +295,7 @@ def test_an_export_is_no_model_without_heads(opened: Any) -> None:
     browser.value("document.querySelector('#slider-range').focus()")
     for _ in range(5):
         browser.press("ArrowLeft")
-    assert "model-a, timed with 24 heads" in browser.text("#slider-facts")
+    assert "model-a, timed with 24 heads: reading, batch 16, 32 tokens, 95%" in browser.text("#slider-facts")
 
 
 def test_tables_sort_and_can_be_copied(opened: Any) -> None:
@@ -424,17 +455,23 @@ def test_charts_are_drawn_without_scrolling_and_printed(opened: Any) -> None:
     assert not browser.value("document.querySelector('details.how').open")
 
 
-@pytest.mark.parametrize("width", [400, 1280])
-def test_nothing_moves_when_charts_are_drawn(width: int, browser: Browser, opened: Any) -> None:
+def one_kind() -> list[Record]:
+    """Few lines: the legend of their chart needs one row, or two."""
+    return [made.curves(made.ONE_LAYER)]
+
+
+@pytest.mark.parametrize("some", [two_models, one_kind])
+@pytest.mark.parametrize("width", [400, 940, 1024, 1280])
+def test_nothing_moves_when_charts_are_drawn(width: int, some: Any, browser: Browser, opened: Any) -> None:
     held = "window.held = []; window.requestIdleCallback = (act) => { window.held.push(act); };"
     script = browser.send("Page.addScriptToEvaluateOnNewDocument", source=held)["identifier"]
-    opened("two", two_models(), width=width)
+    opened({two_models: "two", one_kind: "lines"}[some], some(), width=width)
     browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
     before = browser.value("document.documentElement.scrollHeight")
     assert browser.value("document.querySelectorAll('.plot .main-svg').length") == 0
-    assert browser.value("window.held.length") > 1
+    assert browser.value("window.held.length") >= 1
     browser.value("window.held.forEach((act) => act())")
-    browser.wait("[...document.querySelectorAll('.plot')].every((plot) => plot.dataset.ready)")
+    browser.wait("[...document.querySelectorAll('.plot')].every((plot) => plot.dataset.ready || !plot.offsetParent)")
     assert browser.value("document.documentElement.scrollHeight") == before
 
 

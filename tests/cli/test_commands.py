@@ -15,6 +15,7 @@ import headcount as hc
 import zoo
 from headcount.cli.main import commands, main
 from headcount.record.codec import encode
+from headcount.report.data import data_names, data_path, measured_data
 from tokens import sentences, word_tokenizer
 
 
@@ -125,6 +126,25 @@ def test_what_a_search_found_is_kept_aside_too(writer: str, tmp_path: Path) -> N
     assert record.parts.curve
     assert record.parts.fault.startswith("head encoder.0.0")
     assert len(hc.locate(hc.load(tmp_path / "half.unverified")).heads) == 6
+
+
+def test_the_record_of_prune_says_what_its_data_are(writer: str, tmp_path: Path) -> None:
+    texts, tasked = f"{writer}/texts.txt", ("--task", "language-modelling", "--data", f"{writer}/texts.txt")
+    chosen = ("--choose", "gradient", "--keep", "50%", "--step", "100%")
+    for name, options in {"chosen": chosen, "named": ("--remove", "decoder.0.0")}.items():
+        done = run("prune", writer, *options, *tasked, "--out", str(tmp_path / name))
+        assert done.exit_code == 0, done.output
+    evaluated = run("evaluate", str(tmp_path / "named"), *tasked, "--out", str(tmp_path / "evaluated"))
+    assert evaluated.exit_code == 0, evaluated.output
+    choice, named, whole = (
+        hc.Record.load(tmp_path / name / "record.json") for name in ("chosen", "named", "evaluated")
+    )
+    assert data_names([choice]) == {
+        choice.signature.data: "texts.txt, one half",
+        choice.signature.arguments["measured_on"]: "texts.txt, the other half",
+    }
+    assert (data_path(choice), data_path(named)) == (f"{texts}, the other half", texts)
+    assert measured_data(named) == named.signature.data == whole.signature.data
 
 
 def test_prune_by_what_stays(model: str, tmp_path: Path) -> None:

@@ -54,6 +54,10 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
     page = (small / "report.html").read_text(encoding="utf-8")
     assert "headcount demo" in page
     assert len(hc.locate(hc.load(small / "smaller")).heads) == round(0.6 * 24)
+    smaller = Record.load(small / "smaller" / "record.json")
+    assert smaller.signature.model == str(small / "model"), "a report shows it with the study of the model"
+    assert smaller.signature.arguments["data"] == "grammar"
+    assert "Stock `from_pretrained`" in (small / "smaller" / "README.md").read_text()
 
     def again(subject: StudySubject) -> Record:
         raise AssertionError("a finished part is run again")

@@ -36,7 +36,7 @@ def write_card(
     settings = {name: base[name] for name in _CARRIED if base.get(name) is not None}
     hub_id = base.get("base_model") if Path(source).exists() else source  # a local path means nothing to others
     data = ModelCardData(**settings, base_model=hub_id, tags=_TAGS, library_name="transformers")
-    journal.write_text(folder / name, f"---\n{data.to_yaml()}\n---\n\n{_text(record, Path(source).name)}")
+    journal.write_text(folder / name, f"---\n{data.to_yaml()}\n---\n\n{_text(record, Path(source).absolute().name)}")
 
 
 def _base_card(source: str, revision: str | None) -> dict[str, Any]:
@@ -94,9 +94,11 @@ def _quality(parts: Pruning) -> list[str]:
     stages = parts.stages
     if not stages:
         return []
-    rows = [f"| {name} | {stage.value:.4g} | {_interval(stage)} |" for name, stage in stages.items()]
+    rows = [f"| {name} | {_number(stage.value)} | {_interval(stage)} |" for name, stage in stages.items()]
     if parts.change is not None:
-        rows.append(f"| change, on the same examples | {parts.change.difference:+.4g} | {_interval(parts.change)} |")
+        change = parts.change.difference
+        sign = "+" if change >= 0 else ""
+        rows.append(f"| change, on the same examples | {sign}{_number(change)} | {_interval(parts.change)} |")
     metric = next(iter(stages.values())).metric
     caveat = parts.measured_on.caveat if parts.measured_on else ""
     note = ["", f"The table shows the {metric}{caveat}."] if caveat else []
@@ -104,7 +106,12 @@ def _quality(parts: Pruning) -> list[str]:
 
 
 def _interval(quality: Quality | Comparison) -> str:
-    return "none" if isnan(quality.low) else f"{quality.low:.4g} to {quality.high:.4g}"
+    return "none" if isnan(quality.low) else f"{_number(quality.low)} to {_number(quality.high)}"
+
+
+def _number(value: float) -> str:
+    """Four digits, and all before the point: a perplexity may be large."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _costs(costs: Costs) -> list[str]:

@@ -267,7 +267,9 @@ def sweep(
         measured_on([*read_chosen_on(saving.source), data.training], data.measuring) if measured else None,
     )
     fingerprint = data.train.fingerprint if data.train is not None else ""
-    record = Record("prune-sweep", Signature(saving.source, weight_hash(model), fingerprint), parts)
+    arguments = {"measured_on": data.measuring.fingerprint} if measured else {}
+    signature = Signature(saving.source, weight_hash(model), fingerprint, arguments=arguments)
+    record = Record("prune-sweep", signature, parts).on_data(saving.data)
     if not elsewhere and processes.is_main():
         record.save(out / _RECORD)
     return record

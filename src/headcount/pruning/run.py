@@ -85,19 +85,23 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
         exercise(model)  # fails early if the model cannot be verified
     if pipeline.trains:
         full_precision_accelerator()  # fails early if there is another
-    task, seed, weights = data.train or data.choose, pipeline.seed if pipeline.random else None, weight_hash(model)
-    signature = Signature("", weights, task.fingerprint if task else "", seed, _arguments(pipeline, requested))
+    weights = weight_hash(model)
     seen = tuple(map(Examples.of, pipeline.seen(data)))  # fails early if data is missing
     stages = _Stages(pipeline, data, execution, model_seed(weights, pipeline.seed))
     small, mask, parts = stages.take(model)
     _warn_of_excess(requested, parts.cost)
+    measured = data.measure if parts.measured_on else None
+    used, seed = data.train or data.choose or measured, pipeline.seed if pipeline.random else None
+    arguments = _arguments(pipeline, requested, measured)
+    signature = Signature("", weights, used.fingerprint if used else "", seed, arguments)
     return Pruned(small, mask, Record("prune", signature, parts), seen)
 
 
-def _arguments(pipeline: Pipeline, requested: Budgets | None) -> dict[str, Any]:
-    """The arguments of the record, with the requested budget if it does not count heads."""
+def _arguments(pipeline: Pipeline, requested: Budgets | None, measured: Task | None) -> dict[str, Any]:
+    """The arguments of the record; with the requested budget if it does not count heads."""
     priced = isinstance(requested, Budget) and requested.counts != "heads"
-    return {**pipeline.to_plain(), **({"keep": str(requested)} if priced else {})}
+    further = {"keep": str(requested)} if priced else {}
+    return {**pipeline.to_plain(), **further, **({"measured_on": measured.fingerprint} if measured else {})}
 
 
 def _warn_of_excess(requested: Budgets | None, costs: Costs) -> None:

@@ -34,6 +34,7 @@ class Saving:
     revision: str | None = None
     standalone: bool = False
     overwrite: bool = False
+    data: str = ""  # path of the texts, for the record; empty without texts, or with those of a harness
 
     def check_target(self, folder: Path) -> None:
         """Raise if `save` would refuse to write, or replace a record.json of the user. Call it before long work."""
@@ -46,10 +47,11 @@ class Saving:
             )
 
     def completed(self, small: PreTrainedModel, record: Record[Pruning]) -> Record[Pruning]:
-        """The record with the model's source, and what loads the pruned model."""
+        """The record with the source of the model, the path of the texts, and what loads the pruned model."""
         loaded_by = "stock" if is_stock(small) else "standalone" if self.standalone else "headcount"
         signature = replace(record.signature, model=self.source)
-        return replace(record, signature=signature, parts=replace(record.parts, loaded_by=loaded_by))
+        parts = replace(record.parts, loaded_by=loaded_by)
+        return replace(record, signature=signature, parts=parts).on_data(self.data)
 
     def save(
         self, small: PreTrainedModel, folder: Path, record: Record[Pruning], chosen_on: Sequence[Examples]

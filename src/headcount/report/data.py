@@ -32,9 +32,14 @@ def _measured_on(record: Record) -> MeasuredOn | None:
 
 
 def _with_split(path: str, texts: Texts | None) -> str:
-    """A path, and the split if it does not end with it already."""
+    """A path, and the split if it does not end with it already. The split of a file is its name, or a half of it."""
     split = texts.split if texts and path else None
-    return f"{path} {split}" if split and not path.endswith(f" {split}") else path
+    if not split or path.endswith(f" {split}"):
+        return path
+    part = split.removesuffix(path.rpartition("/")[2]).removesuffix(" of ")
+    if part in ("", "one half", "the other half"):
+        return f"{path}, {part}" if part else path
+    return f"{path} {split}"
 
 
 def data_names(records: Sequence[Record]) -> dict[str, str]:

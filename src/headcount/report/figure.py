@@ -109,6 +109,11 @@ def origin(record: Record) -> dict[str, str]:
     return {"model": record.signature.model, "data": data_path(record) or measured_data(record)}
 
 
+def judged(record: Record) -> dict[str, str]:
+    """The first columns of a figure of a metric, which records of one model and data may differ in."""
+    return {**origin(record), "metric": record.parts.metric}
+
+
 def _models(record: Record) -> Sequence[str]:
     """The models that a record is about. The signature of a pool has all names in one."""
     parts, pooled = record.parts, tuple[str, ...]()

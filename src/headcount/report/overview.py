@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, log10
 
 from headcount.heads import Head
 from headcount.record.result import MeasuredOn, Quality
-from headcount.record.results.ablate import Ablation, Effect
+from headcount.record.results.ablate import Ablation
 from headcount.record.results.attention import AttentionMap
 from headcount.record.results.bench import Speed
 from headcount.record.results.curves import Curves
@@ -33,6 +32,7 @@ from headcount.statistics import ENOUGH_FOR_A_TAIL
 
 _PARTIAL = (RolesFound, Examples, AttentionMap)  # may lack heads, as without targets those of a decoder
 _MOST_DIGITS = 6  # after the point, to show a small change
+_MOST_ERROR = 0.2  # of a change, by the rounding of the numbers that it is between
 _NAMED_HEADS = 3  # most heads that an answer names
 
 
@@ -113,10 +113,10 @@ def _quality(subject: Subject) -> str:
         return f"How much a head matters is measured by {ablation.metric}: how far the output moves without it."
     measured = ablation or curves
     if measured:
-        return f"With all heads, {measured.metric} is {_number(measured.value, measured.value)}."
+        return f"With all heads, {measured.metric} is {_number(measured.value)}."
     if evaluation:
         quality = evaluation.quality
-        return f"Its {quality.metric} is {_number(quality.value, quality.value)}{_caveat(evaluation.measured_on)}."
+        return f"Its {quality.metric} is {_number(quality.value)}{_caveat(evaluation.measured_on)}."
     return ""
 
 
@@ -156,12 +156,15 @@ def _needed(ablation: Ablation) -> str:
     spare = [head for head in ranked if effects[head].corrected < ablation.alpha and ablation.harm(effects[head]) < 0]
     verb = "falls" if ablation.higher_is_better else "rises"
     named_heads = (surely or ranked)[:_NAMED_HEADS]
-    largest = max(abs(effects[head].difference) for head in named_heads)
-    start = "" if ablation.stopped_early else f"from {_number(ablation.value, ablation.value, largest)} "
+    if ablation.stopped_early:  # the change alone: it is of fewer examples than the metric of the whole model
+        changes = (abs(effects[head].difference) for head in named_heads)
+        (_, *ends), start = _apart(0.0, *changes, scale=ablation.value), "by "
+    else:
+        whole, *ends = _apart(ablation.value, *(effects[head].value for head in named_heads))
+        start = f"from {whole} to "
     values = [
-        f"without {head} {f'{metric} {verb} {start}' if index == 0 else ''}"
-        f"{_new_value(ablation, effects[head], largest)}"
-        for index, head in enumerate(named_heads)
+        f"without {head} {f'{metric} {verb} {start}' if index == 0 else start[-3:]}{end}"
+        for index, (head, end) in enumerate(zip(named_heads, ends, strict=True))
     ]
     undecided = len(effects) - len(surely) - len(spare)
     others = "the other one" if undecided == 1 else f"any one of the other {undecided}"
@@ -190,13 +193,6 @@ def _lead(ablation: Ablation, ranked: Sequence[str]) -> bool:
     effects = ablation.one_out
     others = {head: effects[head] for head in effects if head not in ranked[:_NAMED_HEADS]}
     return all(ablation.harms_most(head, {**others, head: effects[head]}) for head in ranked[:_NAMED_HEADS])
-
-
-def _new_value(ablation: Ablation, effect: Effect, largest: float) -> str:
-    """The metric without a head; the change alone if it is of fewer examples than the metric of the whole model."""
-    if ablation.stopped_early:
-        return f"by {_number(abs(effect.difference), ablation.value, largest)}"
-    return f"to {_number(effect.value, ablation.value, largest)}"
 
 
 def _roles(subject: Subject, heads: Sequence[str]) -> str:
@@ -315,12 +311,30 @@ def _caveat(measured_on: MeasuredOn | None) -> str:
 
 
 def _instead(before: Quality, after: Quality) -> str:
-    numbers = (_number(value, before.value, abs(after.value - before.value)) for value in (after.value, before.value))
-    return f"{after.metric} {' instead of '.join(numbers)}"
+    whole, pruned = _apart(before.value, after.value)
+    return f"{after.metric} {pruned} instead of {whole}"
 
 
-def _number(value: float, scale: float, change: float = 0.0) -> str:
-    """A number with one digit less than in tables, or with as many as show a change."""
-    digits = max(1, digits_for(scale) - 1)
-    needed = ceil(-log10(change)) if change >= 10.0**-_MOST_DIGITS else 0
-    return f"{value:.{max(digits, needed)}f}"
+def _apart(start: float, *ends: float, scale: float | None = None) -> list[str]:
+    """Numbers with as many digits as show how far the ends are from the start: 0.76 and 0.74 may be .755 and .745.
+
+    scale: a number that has one digit less than in tables, as these have at least; by default the start.
+    """
+    changes = [end - start for end in ends]
+    largest, fewest = max(map(abs, changes)), _digits(start if scale is None else scale)
+
+    def error(digits: int) -> float:
+        return max(abs(round(start + change, digits) - round(start, digits) - change) for change in changes)
+
+    enough = (digits for digits in range(fewest, _MOST_DIGITS) if error(digits) <= _MOST_ERROR * largest)
+    digits = next(enough, _MOST_DIGITS) if largest >= 10.0**-_MOST_DIGITS else fewest
+    return [f"{number:.{digits}f}" for number in (start, *ends)]
+
+
+def _number(value: float) -> str:
+    return f"{value:.{_digits(value)}f}"
+
+
+def _digits(value: float) -> int:
+    """One digit less than in tables."""
+    return max(1, digits_for(value) - 1)

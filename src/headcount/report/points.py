@@ -5,7 +5,7 @@ from __future__ import annotations
 from headcount.record import Record
 from headcount.record.results.prune import SETTLED
 from headcount.record.results.tradeoff import Point, StepsOfWays, Tradeoff
-from headcount.report.figure import origin
+from headcount.report.figure import judged
 
 SCRATCH = "scratch"  # the way from random weights
 NONE_FINISHED = {"points": "no point of the trade-off is finished yet"}  # why figures of points cannot be drawn
@@ -45,7 +45,7 @@ def way_heading(parts: Tradeoff, way: str) -> str:
 
 def point_row(record: Record[Tradeoff], point: Point, **columns: object) -> dict[str, object]:
     """A row of a figure's data; columns: between the name of the point and its quality."""
-    names = {**origin(record), "way": point.way, "keep": point.keep, "seed": point.seed}
+    names = {**judged(record), "way": point.way, "keep": point.keep, "seed": point.seed}
     return {**names, **columns, "value": point.after.value, "low": point.after.low, "high": point.after.high}
 
 

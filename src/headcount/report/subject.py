@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from posixpath import normpath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from headcount.record import Record
 from headcount.record.codec import encode
@@ -46,8 +46,16 @@ class Subject:
     @property
     def data(self) -> str:
         """The hash of the data that heads are judged on, else of the first that are known; empty if none are."""
-        judged_first = sorted(self.records, key=lambda record: not isinstance(record.parts, _JUDGED))
-        return next((data for data in map(measured_data, judged_first) if data), "")
+        return next((data for data in map(measured_data, self._judged_first) if data), "")
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The arguments of the first record that heads are judged by, else of the first; empty without records."""
+        return next((record.signature.arguments for record in self._judged_first), {})
+
+    @property
+    def _judged_first(self) -> list[Record]:
+        return sorted(self.records, key=lambda record: not isinstance(record.parts, _JUDGED))
 
     def of(self, *studies: str) -> list[Record]:
         return [record for record in self.records if record.study in studies]
@@ -185,15 +193,23 @@ def _by_path(group: Sequence[Subject]) -> list[str]:
 
 
 def _by_signature(names: Mapping[str, str], group: Sequence[Subject]) -> list[str]:
-    """Labels with the hash of the weights and the name of the data, where these differ."""
+    """Labels with the hash of the weights, the name of the data, and settings, where these differ."""
     weights = [f"weights {subject.weights[:6]}" if subject.weights else "" for subject in group]
     data = [names.get(subject.data, "") for subject in group]
-    different = [marks for marks in (weights, data) if len(set(marks)) > 1]
+    different = [marks for marks in (weights, data, *_settings(group)) if len(set(marks)) > 1]
     marks_by_subject = [", ".join(filter(None, marks)) for marks in zip(*different, strict=True)] or [""] * len(group)
     return [
         f"{subject.label} ({marks})" if marks else subject.label
         for subject, marks in zip(group, marks_by_subject, strict=True)
     ]
+
+
+def _settings(group: Sequence[Subject]) -> Iterator[list[str]]:
+    """For each argument that the records of all subjects have: its value in each of them, such as `metric f1`."""
+    settings = [subject.settings for subject in group]
+    for name in settings[0]:
+        if all(name in other for other in settings) and name not in ("data", "measured_on"):
+            yield [f"{name} {other[name]}" for other in settings]
 
 
 def _by_number(group: Sequence[Subject]) -> list[str]:

@@ -102,6 +102,12 @@ def parts_of_variance(variance: Mapping[str, float] | None, **names: str) -> str
     return ", ".join(f"{names.get(source, source)} {part / total:.0%}" for source, part in variance.items() if part)
 
 
+def within(estimate: Bounded | None, digits: int) -> str:
+    """The same for a sentence: 95% 0.12 to 0.34, or that there is none."""
+    bounds = interval(estimate, digits)
+    return "no 95% interval" if bounds == "\u2013" else f"95% {bounds}"
+
+
 def best_of(number: int) -> str:
     """What to add to the interval of the best of several: of eight alike, 12 to 16% leave out the truth."""
     return f"; as the best of {number} it is too good by chance" if number > 1 else ""

@@ -121,4 +121,5 @@ def _smaller(out: Path, record: Record[Combined], progress: Progress) -> None:
         load(settings.model), subject.choosing, keep=Budget(share=KEPT), choose="gradient", compensate="lstsq",
         measure_on=subject.measuring, step=1.0, progress=progress,
     )  # fmt: skip
-    Saving(settings.model).save(result.model, out / "smaller", result.record, result.chosen_on)
+    saving = Saving(settings.model, data=settings.source.data)
+    saving.save(result.model, out / "smaller", saving.completed(result.model, result.record), result.chosen_on)

@@ -191,3 +191,20 @@ def test_what_cannot_be_uploaded_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         push(tmp_path, "a/b/c")
     with pytest.raises(CheckpointError, match="was not uploaded to user/small"):
         push(tmp_path, "user/small", endpoint="http://127.0.0.1:9")
+
+
+def test_a_card_names_the_model_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bert").mkdir()
+    monkeypatch.chdir(tmp_path / "bert")
+    parts = made.pruning(REMOVED, ["decoder.1.0"], before=QUALITY, after=CUT)
+    write_card(tmp_path, made.typed("prune", Signature(model="."), parts), source=".")
+    assert "# bert without 2 of its " in (tmp_path / "README.md").read_text()
+
+
+def test_a_card_writes_a_large_perplexity_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headcount.checkpoints.card._base_card", lambda *_: {})
+    large = {**QUALITY, "value": 12345.6, "low": 9876.54, "high": 123456.7}
+    change = {"difference": 12330.6, "low": 9861.54, "high": 123441.7, "p": 0.001}
+    written = card(tmp_path, quality={"before": QUALITY, "cut": large, "after": None}, change=change)
+    assert "| heads removed | 12346 | 9877 to 123457 |" in written
+    assert "| change, on the same examples | +12331 | 9862 to 123442 |" in written

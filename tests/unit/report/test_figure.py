@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import records
 import subjects as made
 from headcount.record import Record, Signature
+from headcount.record.codec import encode
 from headcount.record.results.pool import Pool
 from headcount.report.figure import draw, named, remove_outdated, write
 from records import SAMPLES
@@ -109,3 +111,89 @@ def test_positions_of_dependents_are_drawn_once_for_several_models() -> None:
     one, other = (replace(records.roles(model), signature=Signature(model, data="a1")) for model in ("m", "n"))
     bars = [len(draw("relative-positions", some).canvas.axes[0].patches) for some in ([one], [one, other])]
     assert bars[0] == bars[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ablation-histogram",
+        "ablation-map",
+        "dynamics",
+        "pruning-by-kind",
+        "pruning-curves",
+        "tradeoff",
+        "tradeoff-time",
+    ],
+)
+def test_one_model_by_two_metrics_is_told_apart(name: str) -> None:
+    one = SAMPLES[name][0]
+    rows = draw(name, [one, records.changed(one, metric="chrF")]).rows
+    halves = len(rows) // 2
+    assert [row["metric"] for row in rows] == [*["BLEU"] * halves, *["chrF"] * halves]
+
+
+def test_texts_of_the_same_name_are_told_apart() -> None:
+    paths = ("news/dev.conllu", "films/dev.conllu")
+    first, second = (replace(records.roles(), signature=Signature("m", arguments={"data": path})) for path in paths)
+    drawing = draw("relative-positions", [first, records.changed(second, relative={"nsubj v->s": {"3": 1}})])
+    assert [text.get_text() for text in drawing.canvas.legends[0].get_texts()] == list(paths)
+    assert {row["data"] for row in drawing.rows} == set(paths)
+
+
+def test_numbers_below_the_histogram_do_not_overlap() -> None:
+    """An accuracy of 200 texts has steps of .005: labels of four digits."""
+    one = records.ablation()
+    effects = {
+        head: {**encode(effect), "difference": 0.005 * (at % 5 - 2), "value": 0.755 + 0.005 * (at % 5 - 2)}
+        for at, (head, effect) in enumerate(one.parts.one_out.items())
+    }
+    drawing = draw("ablation-histogram", [records.changed(one, metric="accuracy", value=0.755, one_out=effects)])
+    (plot,) = drawing.canvas.axes
+    drawing.canvas.draw_without_rendering()
+    low, high = plot.get_xlim()
+    labels = [label for label in plot.get_xticklabels() if low <= label.get_position()[0] <= high]
+    extents = [label.get_window_extent() for label in labels]
+    assert len(extents) > 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(extents))
+    assert all(tick == int(tick) for tick in plot.get_yticks()), "heads are whole"
+
+
+def test_titles_of_maps_do_not_overlap() -> None:
+    one = made.ablation(made.ONE_LAYER)
+    data = ("news.tsv, one half", "films.tsv, the other half")
+    some = [replace(one, signature=Signature("m", "w", name, arguments={"data": name})) for name in data]
+    drawing = draw("ablation-map", [records.changed(record, metric="accuracy") for record in some])
+    drawing.canvas.draw_without_rendering()
+    extents = [plot.title.get_window_extent() for plot in drawing.canvas.axes]
+    assert extents[0].x1 < extents[1].x0
+    assert extents[1].x1 <= drawing.canvas.bbox.x1
+
+
+def test_titles_of_kept_roles_are_on_the_picture() -> None:
+    gates = {"settled": 0.2, "reached": None, "cut_by_rank": 0}
+    one = records.tradeoff(kinds=False)
+    points = [{**encode(point), "gates": gates} for point in one.parts.points]
+    some = [records.changed(one, points=points, pruned="heads of all kinds") for _ in range(2)]
+    drawing = draw("kept-roles", some)
+    drawing.canvas.draw_without_rendering()
+    titles = [plot.title if plot.get_title() else plot._left_title for plot in drawing.canvas.axes]
+    extents = [title.get_window_extent() for title in titles]
+    assert extents[0].x1 < extents[1].x0
+    assert extents[1].x1 <= drawing.canvas.bbox.x1
+
+
+def test_panels_of_seconds_name_the_heads_that_were_pruned() -> None:
+    (one,) = records.SAMPLES["tradeoff-time"]
+    titles = [
+        plot.get_title() for plot in draw("tradeoff-time", [records.changed(one, pruned="encoder heads")]).canvas.axes
+    ]
+    assert all("encoder heads left" in title for title in titles if title)
+
+
+def test_gates_of_a_short_training_are_seen() -> None:
+    (one,) = records.SAMPLES["gates-course"]
+    details = encode(one.parts.choice_details)
+    short = {**details, "gates": {**details["gates"], "trace": details["gates"]["trace"][:1]}}
+    course, last, scale = draw("gates-course", [records.changed(one, choice_details=short)]).canvas.axes
+    assert all(line.get_marker() == "o" for line in course.lines)
+    assert last.images[0].get_clim() == scale.get_ylim() == (0, 1), "a gate is between 0 and 1"

@@ -124,6 +124,12 @@ def test_a_small_change_is_not_rounded_away() -> None:
     assert "BLEU falls from 30.0 to 30.0" in answers([ablation(tiny)])[1]
 
 
+def test_a_change_is_not_doubled_by_rounding() -> None:
+    effects = [{**effect(change, sure=True), "value": 0.755 + change} for change in (-0.01, 0.0)]
+    answer = answers([records.changed(ablation(*effects), metric="accuracy", value=0.755)])[1]
+    assert "without encoder.0.0 accuracy falls from 0.755 to 0.745" in answer
+
+
 def test_values_of_fewer_examples_are_not_compared_with_that_of_the_whole_model() -> None:
     some = [{**effect(-3, sure=True), "value": 24.0, "examples": 5}, effect(-5, sure=True)]
     assert answers([ablation(*some)])[1] == (

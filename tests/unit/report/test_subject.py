@@ -7,9 +7,11 @@ from itertools import permutations
 
 import pytest
 
+import records
 import subjects as made
 from headcount.record import Record, Signature
 from headcount.report.data import data_names
+from headcount.report.figure import origin
 from headcount.report.subject import subjects
 
 SITES = made.ONE_LAYER
@@ -64,3 +66,25 @@ def test_records_that_say_what_they_were_measured_on_name_both_of_their_data() -
 def test_data_of_one_path_are_told_apart() -> None:
     some = [on(data, made.evaluation(), data=path) for data, path in (("a1", "x/film"), ("b2", "y/film"), ("c3", "z"))]
     assert data_names(some) == {"a1": "film a1", "b2": "film b2", "c3": "z"}
+
+
+@pytest.mark.parametrize(
+    ("split", "name"),
+    [("film.tsv", "film.tsv"), ("the other half of film.tsv", "film.tsv, the other half"), ("dev", "film.tsv dev")],
+)
+def test_the_name_of_a_file_is_said_once(split: str, name: str) -> None:
+    ablation = on("b2", made.ablation(SITES), data="texts/film.tsv")
+    measured = {**records.MEASURED_ON, "split": split, "chosen_on": []}
+    record = records.changed(ablation, measured_on=measured)
+    assert data_names([record]) == {"b2": name}
+    assert origin(record)["data"] == f"texts/{name}"
+
+
+def test_subjects_of_the_same_data_are_told_apart_by_their_settings() -> None:
+    given = [on("a1", made.ablation(SITES), metric=metric, early=False) for metric in ("accuracy", "f1")]
+    labels = ["model-a (metric accuracy)", "model-a (metric f1)"]
+    assert [subject.label for subject in subjects(given)] == labels
+    elsewhere = [*given, on("b2", made.ablation(SITES), metric="f1", early=False, data="texts/film")]
+    assert [subject.label for subject in subjects(elsewhere)] == [
+        "model-a (data a1, metric accuracy)", "model-a (data a1, metric f1)", "model-a (film, metric f1)"
+    ]  # fmt: skip

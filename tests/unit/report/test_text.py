@@ -15,6 +15,7 @@ import subjects as made
 from headcount.record import Record, Signature
 from headcount.record.codec import encode
 from headcount.record.result import Step
+from headcount.report.figure import draw
 from headcount.report.html import page
 from headcount.report.section import labelled_for, ordered
 from headcount.report.sections.curves import share_to_try, spared, unharmed
@@ -368,3 +369,46 @@ def test_the_best_of_several_says_so() -> None:
     row = record.parts.spearman["gradient"]
     several = replace(record, parts=replace(record.parts, spearman={"gradient": row, "fisher": row}))
     assert "as the best of 2 it is too good by chance" in section.answer(several)
+
+
+def test_a_speed_without_an_interval_says_so() -> None:
+    parts = encode(records.speed().parts)
+    rows = [{**row, "low": None, "high": None} for row in parts["rows"]]
+    answer = SECTIONS["speed"].answer(records.changed(records.speed(), rows=rows))
+    assert "at best 1.20 times as fast (paired ratio, no 95% interval; reading" in answer
+
+
+def test_a_correlation_has_one_kind_of_minus() -> None:
+    transfer = {**encode(records.ablation().parts.other), "pearson": {"r": -0.01, "low": -0.48, "high": 0.55, "p": 0.9}}
+    record = records.changed(records.ablation(), other=transfer)
+    assert "r = \u22120.01 (95% \u22120.48 to 0.55)" in SECTIONS["transfer"].answer(record)
+    assert SECTIONS["transfer"].printed(record)[0].ours == "\u22120.01"
+
+
+def test_a_small_excess_loss_is_not_rounded_away() -> None:
+    lines = encode(records.compensation().parts.compensations)
+    small = {way: [{**point, "value": point["value"] / 500} for point in points] for way, points in lines.items()}
+    answer = SECTIONS["compensation"].answer(records.changed(records.compensation(), compensations=small, at=None))
+    assert answer == "With the most heads removed, an example's excess loss is 0.004 with none, 0.001 with lstsq."
+
+
+def test_an_accuracy_of_epochs_is_not_rounded_to_one_digit() -> None:
+    epochs = [
+        {**epoch, "value": 0.84 + 0.01 * at} for at, epoch in enumerate(encode(records.dynamics().parts.by_epoch))
+    ]
+    record = records.changed(records.dynamics(), metric="accuracy", by_epoch=epochs)
+    assert SECTIONS["dynamics"].printed(record)[0].ours == "1: 0.84, 2: 0.85, 5: 0.86 accuracy"
+    legend = draw("dynamics", [record]).canvas.axes[1].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["1 (0.84)", "2 (0.85)", "5 (0.86)"]
+
+
+@pytest.mark.parametrize(("low", "said"), [(0.5, "lstsq leaves 7% (95% \u2212545% to 459%)"), (-0.1, "excess loss is")])
+def test_a_share_of_an_excess_loss_needs_one(low: float, said: str) -> None:
+    """A loss without compensation of .007 (-.011 to .023) made greedy leave -1122% of that of lstsq."""
+    parts = encode(records.compensation().parts)
+    parts["compensations"]["none"][1]["low"] = low
+    parts["at"]["ratios"] = {"lstsq/none": {"value": 0.07, "low": -5.45, "high": 4.59}}
+    record = records.changed(records.compensation(), **parts)
+    assert said in SECTIONS["compensation"].answer(record)
+    (quality,) = [table for table in SECTIONS["compensation"].tables([("m", record)]) if "first lost" in table.title]
+    assert quality.rows[1][4:] == (["lstsq/none", 0.07, "\u22125.45 to 4.59"] if low > 0 else [None, None, None])

@@ -218,7 +218,8 @@ class _Job:
 
         values, work = self.values, self.work
         pipeline = next(iter(pipelines.values()))
-        saving = Saving(self.model, self.loading.revision, values["standalone"], values["overwrite"])
+        path = "" if work is None or values["measure_task"] else work.source.data  # a harness has data of its own
+        saving = Saving(self.model, self.loading.revision, values["standalone"], values["overwrite"], path)
         if not pipeline.trains:
             clear_finished(self.out)
             saving.check_target(self.out)

@@ -99,7 +99,8 @@ def COMMAND(
         train = choose_on.on("train").with_limit(settings["train_limit"]).build(model, loading)
         live = loading.load(model, task=work.task)
     keeping = output.out if settings["save_models"] else None
-    models = Models(keeping / "models", Saving(model, loading.revision)) if keeping else None
+    path = "" if by_harness else work.source.data
+    models = Models(keeping / "models", Saving(model, loading.revision, data=path)) if keeping else None
     texts = Data(train, choose, measure)
     record = output.finished(
         signature_of(live, texts, plan, name=model, looking=looking, models=models),

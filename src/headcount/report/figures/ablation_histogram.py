@@ -9,7 +9,7 @@ import numpy as np
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, metrics, named, origin
+from headcount.report.figure import Drawing, Figure, judged, metrics, named
 from headcount.report.palette import INK, kind_colour
 
 
@@ -26,8 +26,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.hist(list(values.values()), bins=edges.tolist(), stacked=True, color=colours, label=list(values))
         plot.axvline(parts.value, color=INK, linestyle="--", linewidth=1, label="all heads")
         plot.set(xlabel=f"{parts.metric} with one head masked", ylabel="heads", title=named(record, records))
+        plot.locator_params(axis="x", nbins=5)  # more labels of many digits would overlap
+        plot.locator_params(axis="y", integer=True)
         plot.legend(loc="upper left" if parts.higher_is_better else "upper right")
-        rows += [{**origin(record), "head": name, "value": parts.without(effect)} for name, effect in effects.items()]
+        rows += [{**judged(record), "head": name, "value": parts.without(effect)} for name, effect in effects.items()]
     caption = (
         f"Distribution of {metrics(records)} over all models with one head masked; the dashed line is the whole model."
     )

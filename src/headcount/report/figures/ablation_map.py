@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 from headcount.record import Record
 from headcount.report.canvas import by_site, head_map, panels
-from headcount.report.figure import Drawing, Figure, each, metrics, named, origin
+from headcount.report.figure import Drawing, Figure, each, judged, metrics, named
+from headcount.report.table import digits_for
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -27,8 +28,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
         }
         values = {name: sign * effect.difference for name, effect in effects.items()}
         head_map(plot, values, colours="RdBu", centre=0.0, texts=texts)
-        plot.set_title(f"{named(record, records)}: {parts.metric} {parts.value:.2f} with all heads")
-        rows += [{**origin(record), "head": name, **asdict(effect)} for name, effect in effects.items()]
+        value = f"{parts.value:.{digits_for(parts.value)}f}"
+        plot.set_title(f"{named(record, records)}\n{parts.metric} {value} with all heads")
+        rows += [{**judged(record), "head": name, **asdict(effect)} for name, effect in effects.items()]
     caption = f"Change of {metrics(records)} when each head is masked alone; red: worse without it."
     tests = [f"{record.parts.alpha:g}" for record in records if not record.parts.distance]
     if tests:

@@ -8,8 +8,9 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.dynamics import EpochStep
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named, origin, picked
+from headcount.report.figure import Drawing, Figure, judged, named, picked
 from headcount.report.palette import MARKERS
+from headcount.report.table import digits_for
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -36,11 +37,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
         left.legend(title="pruned", loc="upper left", bbox_to_anchor=(1, 1))
         for index, line in enumerate(epochs):
             style = {"color": colours(0.9 * index / len(epochs)), "marker": MARKERS[index % len(MARKERS)]}
-            label = f"{line.epoch:g} ({line.value:.1f})"
+            label = f"{line.epoch:g} ({line.value:.{max(1, digits_for(line.value) - 1)}f})"
             right.plot(
                 [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
             )
-            row = {**origin(record), "epoch": line.epoch}
+            row = {**judged(record), "epoch": line.epoch}
             rows += [{**row, **picked(point, "share", "value", "kept_share")} for point in line.points]
         right.set(xlabel="heads pruned (%)", title=named(record, records))
         right.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")

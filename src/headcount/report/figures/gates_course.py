@@ -19,15 +19,19 @@ def _draw(records: Sequence[Record]) -> Drawing:
         gates: Gates = record.parts.gates
         course, last = axes[2 * number], axes[2 * number + 1]
         steps = [point.step for point in gates.trace]
-        course.plot(steps, [point.open for point in gates.trace], color=BLUE, label="open")
+        style: dict[str, Any] = {"marker": "o"} if len(steps) == 1 else {}  # a line of one point is not seen
+        course.plot(steps, [point.open for point in gates.trace], color=BLUE, label="open", **style)
         expected = [point.expected for point in gates.trace if point.expected is not None]
         if expected:
-            course.plot(steps, expected, color=ORANGE, label="expected")
+            course.plot(steps, expected, color=ORANGE, label="expected", **style)
         settled = [len(gates.means) * point.settled for point in gates.trace]
-        course.plot(steps, settled, color=GREEN, linestyle=":", label="settled")
+        course.plot(steps, settled, color=GREEN, linestyle=":", label="settled", **style)
         course.set(xlabel="step", ylabel="gates", title=named(record, records))
+        course.locator_params(axis="x", integer=True)
         course.legend()
-        head_map(last, gates.means)
+        image = head_map(last, gates.means)
+        image.set_clim(0, 1)
+        canvas.colorbar(image, ax=last, shrink=0.85, pad=0.02)
         last.set_title("mean of each gate at the end")
         rows += [
             {**origin(record), "head": head, "mean": mean, "logit": gates.values[head]}
@@ -40,4 +44,4 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-FIGURE = Figure("Gates during training", "beyond the paper", ("gates.trace", "gates.means"), _draw)
+FIGURE = Figure("Gates during training", "Beyond the papers", ("gates.trace", "gates.means"), _draw)

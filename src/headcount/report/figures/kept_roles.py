@@ -141,7 +141,7 @@ def _frame(plot: Axes, record: Record, name: str, labels: Sequence[str], tallest
     kind = Head.parse(next(iter(record.parts.whole_roles))).kind
     plot.set(xlabel=f"{kind} heads left, one column per model", ylabel="heads")
     way, seed = _way(record)
-    title = f"{name}, {record.parts.pruned} pruned by {way_heading(record.parts, way)}"
+    title = f"{name}, {record.parts.pruned}\npruned by {way_heading(record.parts, way)}"
     seeds = {point.seed for point in record.parts.points}
     plot.set_title(title if len(seeds) == 1 else f"{title}, seed {seed}", loc="left")
 

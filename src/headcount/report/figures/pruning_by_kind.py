@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.canvas import band, panels
-from headcount.report.figure import STEP, Drawing, Figure, each, metrics, named, origin, picked
+from headcount.report.figure import STEP, Drawing, Figure, each, judged, metrics, named, picked
 from headcount.report.palette import MARKERS, kind_colour
 
 
@@ -19,7 +19,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             kind = line.kinds[0]
             shares = [100 * point.share for point in line.points]
             band(plot, shares, line.points, color=kind_colour(kind), marker=MARKERS[number], label=kind)
-            row = {**origin(record), "kind": kind}
+            row = {**judged(record), "kind": kind}
             rows += [row | picked(point, *STEP) for point in line.points]
         plot.set(xlabel="heads of the kind pruned (%)", ylabel=record.parts.metric, title=named(record, records))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")

@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.results.curves import Curve
 from headcount.report.canvas import band, panels
-from headcount.report.figure import STEP, Drawing, Figure, metrics, named, origin, picked
+from headcount.report.figure import STEP, Drawing, Figure, judged, metrics, named, picked
 from headcount.report.palette import GREY, line_style
 
 
@@ -30,7 +30,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set(xlabel="heads pruned (%)", ylabel=record.parts.metric, title=named(record, records))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
         for line in lines:
-            row = {**origin(record), "order": line.order, "seed": line.seed}
+            row = {**judged(record), "order": line.order, "seed": line.seed}
             rows += [row | picked(point, *STEP) for point in line.points]
     caption = (
         f"{metrics(records)} as more and more heads of the whole model are masked, lowest first; bands are 95% "

@@ -8,7 +8,8 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.roles import RolesFound
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure
+from headcount.report.data import data_path, measured_data
+from headcount.report.figure import Drawing, Figure, short_names
 from headcount.report.palette import GREY, LINES
 
 _REACH = 8  # words shown on both sides; further offsets are added at the ends
@@ -21,11 +22,14 @@ def _draw(all_records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(labels), width=3.0, height=2.2, columns=4)
     rows: list[dict[str, Any]] = []
     width = 0.85 / len(records)
+    names = short_names(map(_data, records))
     for plot, label in zip(axes, labels, strict=True):
         for number, record in enumerate(records):
             shares = _shares(record.parts.relative.get(label, {}))
             at = [offset + (number - (len(records) - 1) / 2) * width for offset in shares]
-            plot.bar(at, list(shares.values()), width=width, color=LINES[number % len(LINES)], label=_data(record))
+            plot.bar(
+                at, list(shares.values()), width=width, color=LINES[number % len(LINES)], label=names[_data(record)]
+            )
             rows += [
                 {"data": _data(record), "relation": label.split()[0], "offset": offset, "share": share}
                 for offset, share in shares.items()
@@ -37,10 +41,9 @@ def _draw(all_records: Sequence[Record]) -> Drawing:
         plot.set_xlabel("position of the dependent")
     axes[0].set_ylabel("share")
     if len(records) > 1:
-        handles, names = axes[0].get_legend_handles_labels()
-        canvas.legend(handles, names, loc="outside lower center", ncols=len(records))
-    data = ", ".join(dict.fromkeys(map(_data, records)))
-    caption = f"Position of dependents relative to the word they depend on, in words, on {data}."
+        handles, legend = axes[0].get_legend_handles_labels()
+        canvas.legend(handles, legend, loc="outside lower center", ncols=len(records))
+    caption = f"Position of dependents relative to the word they depend on, in words, on {', '.join(names.values())}."
     return Drawing(canvas, caption, rows)
 
 
@@ -54,7 +57,7 @@ def _of_each_data(records: Sequence[Record[RolesFound]]) -> list[Record[RolesFou
 
 
 def _data(record: Record) -> str:
-    return str(record.signature.arguments.get("data", "")).rpartition("/")[2] or "data"
+    return data_path(record) or measured_data(record) or "data"
 
 
 def _shares(counts: Mapping[str, int]) -> dict[int, float]:

@@ -12,7 +12,7 @@ from headcount.record.codec import encode
 from headcount.report.canvas import panels, shared_legend
 from headcount.report.figure import Drawing, Figure, metrics, named
 from headcount.report.palette import GREY, line_style
-from headcount.report.points import NONE_FINISHED, point_row, smaller
+from headcount.report.points import NONE_FINISHED, point_row, pruned_heads, smaller
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -42,7 +42,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.xaxis.set_major_formatter(ScalarFormatter())
         plot.xaxis.set_minor_formatter(NullFormatter())
         plot.set(xlabel="seconds", ylabel=parts.metric)
-        left = f"{keep} of {parts.gated} heads left"
+        left = f"{keep} of {parts.gated} {pruned_heads(parts)} left"
         plot.set_title(left if len(records) == 1 else f"{named(record, records)}, {left}")
     shared_legend(canvas, axes, 6)
     caption = (

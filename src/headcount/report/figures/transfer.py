@@ -8,7 +8,7 @@ from math import isnan
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named, origin
+from headcount.report.figure import Drawing, Figure, judged, named
 from headcount.report.palette import GREY, kind_colour
 from headcount.statistics import Correlation
 
@@ -33,7 +33,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.legend()
         rows += [
             {
-                **origin(record),
+                **judged(record),
                 "head": n,
                 "first": first_effects[n].difference,
                 "second": second_effects[n].difference,

@@ -60,10 +60,15 @@ function alike(pair, measures) {
   const r = rankCorrelation(both.map(([, here]) => measures[0].values[here]), both.map(([, , there]) => measures[1].values[there]));
   if (!both.length) return "They have no measured heads in common.";
   const tenth = Math.max(1, Math.round(both.length / 10));
-  const first = (measure, side) => new Set([...both].sort((a, b) => worth(measure, b[side]) - worth(measure, a[side])).slice(0, tenth).map(([head]) => head));
+  const first = (measure, side) => {  // and all that are equal to the last of them: their order is no rank
+    const values = both.map((pair) => worth(measure, pair[side])), least = [...values].sort((a, b) => b - a)[tenth - 1];
+    return new Set(both.filter((_, at) => values[at] >= least).map(([head]) => head));
+  };
   const [ours, theirs] = [first(measures[0], 1), first(measures[1], 2)];
   const same = [...ours].filter((head) => theirs.has(head)).length;
-  return `Of the ${tenth} heads that come first on the left, ${same} come first on the right${r === null ? "" : `; over ${both.length} heads in common Spearman's r is ${short(r)}`}.`;
+  const come = ours.size === 1 ? `The head that comes first on the left ${same ? "comes" : "does not come"} first on the right`
+    : `Of the ${ours.size} heads that come first on the left, ${same} come first on the right`;
+  return `${come}${r === null ? "" : `; over ${both.length} heads in common Spearman's r is ${short(r)}`}.`;
 }
 
 function sameRoles(pair) {

@@ -57,6 +57,7 @@ function drawMap(box, subject, options) {
   const row = columns.length === 1 || (width >= 560 && beside >= 9);
   const side = row ? beside : Math.min(40, (width - label) / Math.max(...columns));
   const colour = measure && measure.values ? scale(measure, options.range) : null;
+  const decimals = colour ? decimalsFor(options.range || extent(measure.values)) : 0;
   const picture = draw("svg", { role: "group", "aria-label": `Map of ${subject.heads.length} heads of ${subject.label}`, "font-family": "system-ui, sans-serif", "font-variant-numeric": "tabular-nums" });
   let x = 0, y = 0, bottom = 0;
   [...kinds].forEach(([kind, layers], number) => {
@@ -69,7 +70,7 @@ function drawMap(box, subject, options) {
       const order = options.sorted && colour ? [...places].sort((one, other) => worth(measure, other) - worth(measure, one)) : places;
       order.forEach((place, at) => {
         const column = options.sorted && colour ? at : parsed(subject.heads[place]).index;
-        group.append(cellOf(subject, place, label + column * side, level, side, options, colour));
+        group.append(cellOf(subject, place, label + column * side, level, side, options, colour, decimals));
       });
       block.append(group);
     });
@@ -99,7 +100,7 @@ function shadeOf(subject, place, { measure, mask }, colour) {
 const filled = (shade) => (shade === "transparent" ? { fill: shade, stroke: themed("none") } : { fill: shade });  // an empty square has an outline
 const withoutRole = (subject, place) => (lookedAt(subject, place) ? themed("none") : "transparent");
 
-function cellOf(subject, place, x, y, side, options, colour) {
+function cellOf(subject, place, x, y, side, options, colour, decimals) {
   const { measure, mask } = options, inner = Math.max(1, side - (side > 14 ? 2 : 1));
   const named = { role: "gridcell", tabindex: -1, "data-place": place,
     "aria-label": described(subject, measure, place).replaceAll("\n", ", ") + (mask ? (mask[place] === "1" ? ", stays" : ", masked") : "") };
@@ -122,17 +123,23 @@ function cellOf(subject, place, x, y, side, options, colour) {
   } else {
     const value = measure.values[place], shade = colour(value);
     paint(0, inner, shade);
-    written = value === null ? "" : tiny(value);
+    written = value === null ? "" : tiny(value, decimals);
     ink = onto(shade);
   }
-  if (written && side >= 27) cell.append(draw("text", { x: inner / 2, y: inner / 2, "text-anchor": "middle", "dominant-baseline": "central", "font-size": Math.min(11, side / 3.4), fill: ink }, written));
+  if (written && side >= 27) cell.append(draw("text", { x: inner / 2, y: inner / 2, "text-anchor": "middle", "dominant-baseline": "central", "font-size": Math.min(11, side / 3.4, 1.7 * inner / written.length), fill: ink }, written));
   if (!cell.querySelector(".frame")) cell.append(draw("rect", { class: "frame", width: inner, height: inner, rx: rounding, fill: "none" }));
   return cell;
 }
 
-function tiny(value) {  // at most four signs
+// Two decimals, up to four if all values are small: as in the figure of the same changes.
+function decimalsFor([least, most]) {
+  const size = Math.max(Math.abs(least), Math.abs(most));
+  return size >= 0.1 || !size ? 2 : size >= 0.01 ? 3 : 4;
+}
+
+function tiny(value, decimals) {
   const size = Math.abs(value);
-  const text = size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(0) : size >= 1 ? value.toFixed(1) : value.toFixed(2).replace("0.", ".");
+  const text = size >= 10 ? value.toFixed(0) : size >= 1 ? value.toFixed(1) : value.toFixed(decimals).replace("0.", ".");
   return (Number(text) === 0 ? "0" : text).replace("-", "\u2212");
 }
 

@@ -60,7 +60,7 @@ function speedFact(subject, kept) {
   const nearest = subject.speed.reduce((best, row) => (Math.abs(row.heads - kept) < Math.abs(best.heads - kept) ? row : best));
   const rows = subject.speed.filter((row) => row.heads === nearest.heads && row.model === nearest.model && row.what === "reading");
   const row = rows.reduce((best, one) => (one.batch > best.batch ? one : best), rows[0] || nearest);
-  return fact("Speed", `${row.faster.toFixed(2)}\u00d7`, `${row.model}, timed with ${row.heads} heads: ${row.what}, batch ${row.batch}, ${within(row.low, row.high)}`);
+  return fact("Speed", `${row.faster.toFixed(2)}\u00d7`, `${row.model}, timed with ${row.heads} heads: ${row.what}, batch ${row.batch}, ${row.length} tokens, ${within(row.low, row.high)}`);
 }
 
 function tradeOff(subject, line, point) {

@@ -7,7 +7,7 @@ from math import isnan
 from headcount.record import Record
 from headcount.record.results.agreement import Agreement
 from headcount.report.section import Labelled, Section, metric_of, table_of
-from headcount.report.table import Column, Rows, Table, best_of, digits_for, headings, interval
+from headcount.report.table import Column, Rows, Table, best_of, digits_for, headings, interval, within
 
 
 def _answer(record: Record[Agreement]) -> str:
@@ -18,7 +18,7 @@ def _answer(record: Record[Agreement]) -> str:
     correlation = correlations[best]
     return (
         f"Of {len(correlations)} scores {best} agrees most with ablation of {record.parts.num_heads} heads: "
-        f"Spearman's r is {correlation.r:.2f} (95% {interval(correlation, 2)}{best_of(len(correlations))})."
+        f"Spearman's r is {Column('', 2).text(correlation.r)} ({within(correlation, 2)}{best_of(len(correlations))})."
     )
 
 

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from math import isnan
 
 from headcount.record import Record
 from headcount.record.results.compensation import CompensationCurves
 from headcount.report.section import Labelled, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, best_of, digits_for, headings, interval
+from headcount.statistics import Interval
 
 
 def _answer(record: Record[CompensationCurves]) -> str:
-    parts, at = record.parts, record.parts.at
-    ratios = {pair: ratio for pair, ratio in (at.ratios if at else {}).items() if ratio.value == ratio.value}  # not NaN
-    if at and ratios:
+    parts, ratios = record.parts, _ratios(record.parts)
+    if parts.at and ratios:
         best = min(ratios, key=lambda pair: ratios[pair].value)
         way, other = best.split("/")
-        share = ratios[best]
+        value, low, high = (f"{share:.0%}".replace("-", "\u2212") for share in ratios[best])
         return (
-            f"With {at.removed} of {parts.num_heads} heads removed, {way} leaves {share.value:.0%} (95% "
-            f"{share.low:.0%} to {share.high:.0%}{best_of(len(ratios))}) of the excess loss that {other} leaves."
+            f"With {parts.at.removed} of {parts.num_heads} heads removed, {way} leaves {value} (95% {low} to {high}"
+            f"{best_of(len(ratios))}) of the excess loss that {other} leaves."
         )
-    last = [f"{points[-1].value:.2f} with {way}" for way, points in parts.compensations.items() if points]
+    ends = {way: points[-1].value for way, points in parts.compensations.items() if points}
+    digits = max(map(digits_for, ends.values()), default=2)
+    last = [f"{Column('', digits).text(value)} with {way}" for way, value in ends.items()]
     return f"With the most heads removed, an example's excess loss is {', '.join(last)}."
+
+
+def _ratios(parts: CompensationCurves) -> dict[str, Interval]:
+    """way/other -> share of the excess loss of the other, where that is a loss for certain."""
+    if parts.at is None:
+        return {}
+    points = {(way, point.removed): point for way, line in parts.compensations.items() for point in line}
+    divisors = {pair: points.get((pair.split("/")[1], parts.at.removed)) for pair in parts.at.ratios}
+    return {
+        pair: ratio
+        for pair, ratio in parts.at.ratios.items()
+        if not isnan(ratio.value) and (divisor := divisors[pair]) and divisor.low > 0
+    }
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -61,7 +77,7 @@ def _quality_table(labelled: Labelled) -> Table:
         at = record.parts.at
         if at is None:
             return []
-        ratios = {pair.split("/")[0]: (pair, ratio) for pair, ratio in at.ratios.items()}
+        ratios = {pair.split("/")[0]: (pair, ratio) for pair, ratio in _ratios(record.parts).items()}
         lines = []
         for way, quality in at.quality.items():
             pair, ratio = ratios.get(way, (None, None))
@@ -74,7 +90,8 @@ def _quality_table(labelled: Labelled) -> Table:
         "heads gone", "compensation", Column(metric, 3), "95% interval", "excess over excess of", Column("ratio", 2),
         "95% interval",
     )  # fmt: skip
-    note = f"With so many heads removed, the uncompensated model first loses {lost} {metric}." if lost else ""
+    note = f"With so many heads removed, the uncompensated model first loses {lost} {metric}. " if lost else ""
+    note += "No ratio where the other way may leave no excess loss."
     return table_of(f"{metric} where it is first lost", labelled, columns, rows, note=note)
 
 

@@ -8,7 +8,7 @@ from math import isnan
 from headcount.record import Record
 from headcount.record.results.dynamics import Dynamics
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
-from headcount.report.table import Column, Rows, Table
+from headcount.report.table import Column, Rows, Table, digits_for
 
 _PAPER_SHARE = 0.4  # of heads, which the paper names; the nearest step that was measured is shown
 
@@ -49,7 +49,8 @@ def _alike(record: Record[Dynamics]) -> Hashable:
 
 def _printed(record: Record[Dynamics]) -> list[Printed]:
     epochs = record.parts.by_epoch
-    values = ", ".join(f"{epoch.epoch:g}: {epoch.value:.1f}" for epoch in epochs)
+    digits = max(1, max(digits_for(epoch.value) for epoch in epochs) - 1)
+    values = ", ".join(f"{epoch.epoch:g}: {epoch.value:.{digits}f}" for epoch in epochs)
     late = [epoch for epoch in epochs if epoch.epoch >= 10]
     steps = {epoch.epoch: epoch.nearest(_PAPER_SHARE) for epoch in late}
     shares = ", ".join(

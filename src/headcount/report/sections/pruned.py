@@ -13,7 +13,7 @@ from headcount.record.results.prune import TUNED, CompensationFit, Pruning, Site
 from headcount.report.encoder_curve import encoder_curve
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.inspection import cost_table
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, listed, was
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, listed, was, within
 
 
 def _ends(parts: Pruning) -> tuple[Quality, Quality] | None:
@@ -128,8 +128,8 @@ def _compensation_table(fitted: CompensationFit) -> Table:
     quality = fitted.quality
     note = f"Fitted on {fitted.rows} tokens."
     if quality:
-        spread = interval(quality, 2)
-        note += f" {quality.metric} with compensation: {quality.value:.2f} (95% {spread})."
+        digits = digits_for(quality.value)
+        note += f" {quality.metric} with compensation: {quality.value:.{digits}f} ({within(quality, digits)})."
     return Table(f"Compensation by {fitted.method}", columns, rows, note)
 
 

@@ -28,7 +28,8 @@ def _answer(record: Record[RolesFound]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    return [_by_role(labelled), _held(labelled), _by_head(labelled)]
+    held = _held(labelled)
+    return [_by_role(labelled), *([held] if held.rows or held.note else []), _by_head(labelled)]
 
 
 def heads_by_role(parts: RolesFound) -> dict[str, dict[str, list[Evidence]]]:

@@ -16,10 +16,11 @@ def _answer(record: Record[Rules]) -> str:
     refused = "".join(f" {rule} is left out: {reason}" for rule, reason in record.parts.refused.items())
     if not pairs:
         return f"The rules cannot be compared: fewer than two of them support this model.{refused}"
+    r = Column("", 2).text
     best, worst = max(pairs, key=lambda pair: pairs[pair]), min(pairs, key=lambda pair: pairs[pair])
     return (
-        f"Over {len(pairs)} pairs of rules the median of Spearman's r is {median(pairs.values()):.2f}; {best} agree "
-        f"most ({pairs[best]:.2f}), {worst} least ({pairs[worst]:.2f}).{refused}"
+        f"Over {len(pairs)} pairs of rules the median of Spearman's r is {r(median(pairs.values()))}; {best} agree "
+        f"most ({r(pairs[best])}), {worst} least ({r(pairs[worst])}).{refused}"
     )
 
 

@@ -10,7 +10,7 @@ from headcount.record import Record
 from headcount.record.results.bench import ComparedQuality, Speed
 from headcount.report.figure import short_names
 from headcount.report.section import Labelled, Printed, Section, table_of, tables_of_alike
-from headcount.report.table import Column, Rows, Table, best_of, headings, interval, plural
+from headcount.report.table import Column, Rows, Table, best_of, headings, interval, plural, within
 from headcount.statistics import Interval
 
 _RATIO = (
@@ -38,8 +38,8 @@ def _answer(record: Record[Speed]) -> str:
         best = max(rows, key=lambda row: (row.low > 1, row.faster))
         sentences.append(
             f"{names[model]} is faster in {faster} of {len(rows)} settings and slower in {slower}, by the "
-            f"interval of each; at best {best.faster:.2f} times as fast (paired ratio, 95% "
-            f"{interval(best, 2)}; {best.what}, batch {best.batch}{best_of(len(rows))})"
+            f"interval of each; at best {best.faster:.2f} times as fast (paired ratio, "
+            f"{within(best, 2)}; {best.what}, batch {best.batch}{best_of(len(rows))})"
         )
     gain = "Nothing certain is gained: " if none_faster else ""
     return f"{gain}{'; '.join(sentences)}."

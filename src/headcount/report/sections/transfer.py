@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation, Transfer
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Rows, Table, headings, interval
+from headcount.report.table import Column, Rows, Table, headings, interval, within
 
 
 def _words(r: float) -> str:
@@ -24,7 +24,7 @@ def _answer(record: Record[Ablation]) -> str:
     pearson = _other(record).pearson
     if isnan(pearson.r):
         return "Undecided: on one of the two data sets no head changes the metric."
-    correlation = f"changes correlate with Pearson's r = {pearson.r:.2f} (95% {interval(pearson, 2)})"
+    correlation = f"changes correlate with Pearson's r = {Column('', 2).text(pearson.r)} ({within(pearson, 2)})"
     if pearson.low <= 0 <= pearson.high:  # of 8 unrelated heads, 32% have an r of .2 or more
         return f"It is open whether heads that matter on one data set matter on the other: {correlation}."
     return f"Heads that matter on one data set {_words(pearson.r)} matter on the other: {correlation}."
@@ -41,7 +41,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 def _printed(record: Record[Ablation]) -> list[Printed]:
     r = _other(record).pearson.r
-    return [Printed("Pearson's r", ".56 (translation), .68 (MNLI)", None if isnan(r) else f"{r:.2f}")]
+    return [Printed("Pearson's r", ".56 (translation), .68 (MNLI)", None if isnan(r) else Column("", 2).text(r))]
 
 
 SECTION = Section(
