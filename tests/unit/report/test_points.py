@@ -102,7 +102,8 @@ def test_headings_say_how_long_scratch_and_gates_had() -> None:
     assert " trained from scratch (700 of the model's 2600 steps) with the same heads" in ALL_KINDS.answer(hurried)
     assert " by scratch (700 of the model's 2600 steps)" in SECTION.answer(hurried)
     printed = next(line.ours or "" for line in ALL_KINDS.printed(hurried) if "from trained" in line.what)
-    assert printed.endswith(" BLEU; from scratch (700 of the model's 2600 steps)")
+    assert printed.startswith("pruned | from scratch (700 of the model's 2600 steps): ")
+    assert printed.endswith(" BLEU")
     points = encode(record.parts.points)
     for settled, heading in ((0.95, "l0"), (0.62, "l0 (150 steps, 62% settled)")):
         gates = {"settled": settled, "reached": None, "cut_by_rank": 3}

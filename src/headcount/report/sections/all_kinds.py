@@ -107,9 +107,9 @@ def _printed(record: Record) -> list[Printed]:
         + (f" (seed {row.seed})" if len(seeds) > 1 else "")
         for row in parts.all_kinds
     )
-    steps = f"; {scratch_heading(parts.steps)}" if any(row.scratch for row in parts.all_kinds) else ""
+    compared = f"pruned | {scratch_heading(parts.steps)}: " if any(row.scratch for row in parts.all_kinds) else ""
     whole = f"{_heads(record, parts.of)}: {parts.whole.value:.2f} {parts.metric}"
-    values = {0: whole, 1: f"{ours} {parts.metric}{steps}"}
+    values = {0: whole, 1: f"{compared}{ours} {parts.metric}"}
     return [Printed(what, paper, values.get(index)) for index, (what, paper) in enumerate(_PAPER)]
 
 
