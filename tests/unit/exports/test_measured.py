@@ -55,6 +55,17 @@ def test_exports_are_timed_beside_the_model(tmp_path: Path) -> None:
     assert sizes["onnx"].stated_heads is None
 
 
+def test_llama_cpp_writes_as_many_tokens_as_are_counted(tmp_path: Path) -> None:
+    """It stops without a word where the context ends, here after 64 tokens."""
+    export = load_export(exported(llama(), "gguf", tmp_path / "whole.gguf", byte_level_tokenizer()))
+    bench = Bench(batches=(1,), lengths=(60,), written=40, repeats=1, warmup=0)
+    length = speed({"gguf": export}, bench=bench).parts.rows[0].length
+    answer = cast(Any, export)._llama_cpp.server.handle_completions(
+        {"prompt": list(range(3, 3 + length)), "n_predict": 40, "temperature": 0.0, "ignore_eos": True}
+    )
+    assert (length, answer["usage"]["completion_tokens"]) == (24, 40)
+
+
 def test_a_translator_is_timed(tmp_path: Path) -> None:
     model, tokenizer = zoo.build("pegasus"), word_tokenizer(framed=True)
     tokenizer.unk_token = "w3"
