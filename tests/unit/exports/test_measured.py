@@ -142,6 +142,14 @@ def test_the_quality_of_a_decoder_is_measured_in_its_runtime(tmp_path: Path) -> 
     assert record.signature.data == task.fingerprint
 
 
+def test_a_text_beyond_the_context_of_llama_cpp_is_refused(tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer()
+    path = exported(llama(), "gguf", tmp_path / "whole.gguf", tokenizer)  # of 64 tokens
+    task = hc.task("language-modelling", texts=["q" * 70, "Once upon a time"], tokenizer=tokenizer)
+    with pytest.raises(UsageError, match=r"a text of 64 tokens: .* context size \(64 tokens\).*--max-length"):
+        speed({"gguf": load_export(path)}, bench=BENCH, task=task)
+
+
 def test_the_quality_of_a_classifier_and_of_an_encoder_is_measured(tmp_path: Path) -> None:
     tokenizer, texts = word_tokenizer(), sentences(6)
     classifier, encoder = zoo.build("bert"), zoo.build("bert").base_model
