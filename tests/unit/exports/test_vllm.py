@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
@@ -37,6 +38,18 @@ def test_transformers_loads_the_folder_with_its_own_class(architecture: str, tmp
     assert set(config["auto_map"]) == {"AutoModel", "AutoModelForCausalLM"}
     assert "head_pruning" not in config
     assert any("zeros" in note for note in done.notes)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_tied_embeddings_are_written_once(dtype: str, tmp_path: Path) -> None:
+    model = zoo.build("llama")
+    model.config.tie_word_embeddings = True
+    model.tie_weights()
+    hc.export(model, "vllm", tmp_path / "whole", dtype=dtype)
+    weights = load_file(tmp_path / "whole" / "model.safetensors")
+    assert sum(tensor.numel() for tensor in weights.values()) == sum(weight.numel() for weight in model.parameters())
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "whole")
+    assert loaded.lm_head.weight is loaded.model.embed_tokens.weight
 
 
 def test_it_writes_the_same_text(tmp_path: Path) -> None:
