@@ -61,6 +61,18 @@ def test_it_writes_the_same_text(tmp_path: Path) -> None:
     assert torch.equal(ours, theirs)
 
 
+def test_without_a_task_its_code_gives_the_model_that_was_saved_and_not_its_body(tmp_path: Path) -> None:
+    small = pruned("llama", ["decoder.1.0", "decoder.1.1"])
+    hc.export(small, "vllm", tmp_path / "half", check=False)
+    loaded = hc.load(tmp_path / "half", trust_remote_code=True)
+    assert type(loaded).__name__ == "PrunedLlamaForCausalLM"
+    assert hc.cost(loaded).parameters == hc.cost(small).parameters
+    assert hc.cost(loaded).flops == hc.cost(small).flops
+    again = hc.remove(loaded, hc.locate(loaded).mask(off=["decoder.0.0"]))
+    hc.save(again, tmp_path / "again")
+    assert "lm_head.weight" in load_file(tmp_path / "again" / "model.safetensors")
+
+
 @pytest.mark.parametrize("task", [None, "language-modelling"])
 def test_headcount_loads_the_folder_with_its_code_when_that_is_trusted(task: str | None, tmp_path: Path) -> None:
     small = pruned("llama", ["decoder.1.0", "decoder.1.1"])
