@@ -66,6 +66,14 @@ def test_llama_cpp_writes_as_many_tokens_as_are_counted(tmp_path: Path) -> None:
     assert (length, answer["usage"]["completion_tokens"]) == (24, 40)
 
 
+@pytest.mark.parametrize("length", [65, 62])
+def test_a_graph_without_positions_for_a_text_is_refused_with_the_reason(length: int, tmp_path: Path) -> None:
+    export = load_export(exported(zoo.build("gpt2"), "onnx", tmp_path / "whole.onnx"))  # of 64 positions
+    bench = Bench(batches=(1,), lengths=(length,), written=3, repeats=1, warmup=0)
+    with pytest.raises(UsageError, match=rf"whole.onnx does not read {length} tokens.*--lengths.*idx=64"):
+        speed({"onnx": export}, bench=bench)
+
+
 def test_a_translator_is_timed(tmp_path: Path) -> None:
     model, tokenizer = zoo.build("pegasus"), word_tokenizer(framed=True)
     tokenizer.unk_token = "w3"
