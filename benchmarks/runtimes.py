@@ -140,7 +140,7 @@ def _size_rows(title: str, version: Versions) -> Iterator[Row]:
         note = f"{of_size['full'] / 1e6:.1f} -> {of_size['half'] / 1e6:.1f} MB"
         yield Row(f"{title}: {what}, half:full", Interval(share, share, share), {}, at_most=1.0, note=note)
     for context in CONTEXTS:
-        if any(subject.limit(context) < context for subject in version.subjects.values()):
+        if any(subject.limit(context, 1) < context for subject in version.subjects.values()):
             continue  # the model has no positions for so many tokens
         bytes_of = {size: subject.cache_bytes(context) for size, subject in version.subjects.items()}
         if not bytes_of["full"] or bytes_of["half"] is None:

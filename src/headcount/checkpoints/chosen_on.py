@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount import journal
+from headcount.checkpoints.export_list import is_export
 from headcount.checkpoints.folder import read_json
 from headcount.errors import CheckpointError
 from headcount.record.model_folder import folder_record
@@ -34,12 +35,15 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
     """The examples that the heads of a model were chosen on; none if it was not pruned, or is not a local folder.
 
     model: a folder or hub id; empty for a model without one.
-    Of a folder without the file, only the hash of all examples together is known, from its record.
+    Of a folder without the file, only the hash of all examples together is known, from its record. Of an export that
+    is loaded as a model, it is unknown whether there are any.
     """
     if not model:
         return ()
     file = Path(model) / FILE
     if not file.is_file():
+        if file.parent.is_dir() and is_export(file.parent):
+            return (Examples(None, "", None),)
         record = folder_record(model, "prune")
         return (Examples(None, record.signature.data, None),) if record and record.signature.data else ()
     content = read_json(file)

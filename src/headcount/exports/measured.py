@@ -30,7 +30,8 @@ class Measured(ABC):
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         return digest.hexdigest()[:16]
 
-    def limit(self, length: int) -> int:
+    def limit(self, length: int, written: int) -> int:
+        """Return this many input tokens, or as many as the runtime reads with those that are written after them."""
         return length
 
     def size(self, length: int) -> Size:

@@ -86,10 +86,7 @@ class Vllm(Runtime):
         model, sites = subject.model, locate(subject.model)
         kind = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
         blocks = [block(site, may_be_empty=False) for site in sites]
-        weights = {
-            name: tensor.to(kind) if tensor.is_floating_point() else tensor
-            for name, tensor in model.state_dict().items()
-        }
+        weights = _rounded(model, kind)
         for site, written in zip(sites, blocks, strict=True):
             weights |= {name: tensor.to(kind) for name, tensor in _attention(site, written).items()}
         save_pretrained(model, target, state_dict=weights)
@@ -113,6 +110,15 @@ class Vllm(Runtime):
         return compare_next_tokens(
             subject.model, starts, predict, runtime="transformers", version=transformers.__version__
         )
+
+
+def _rounded(model: PreTrainedModel, kind: torch.dtype) -> dict[str, Tensor]:
+    """Return the weights of a model in a number format; tied ones stay one tensor, which is written once."""
+    weights = model.state_dict(keep_vars=True)
+    rounded = {
+        id(tensor): tensor.detach().to(kind) if tensor.is_floating_point() else tensor for tensor in weights.values()
+    }
+    return {name: rounded[id(tensor)] for name, tensor in weights.items()}
 
 
 def _attention(site: Site, written: Block) -> dict[str, Tensor]:

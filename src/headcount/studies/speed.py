@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.hooks import is_encoder_decoder
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
 from headcount.record.results.bench import ComparedQuality, Size, Speed, Timing
 from headcount.sites.devices import compute_device
 from headcount.sites.fingerprint import weight_hash
-from headcount.sites.inputs import example_batch, longest
+from headcount.sites.inputs import example_batch, longest, position_limit
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.surgery.cost import cache_bytes, cost
@@ -56,8 +57,8 @@ class Subject(Protocol):
     def fingerprint(self) -> str:
         """A hash of the weights."""
 
-    def limit(self, length: int) -> int:
-        """This many input tokens, or as many as the model accepts."""
+    def limit(self, length: int, written: int) -> int:
+        """This many input tokens, or as many as leave positions for the tokens written after them; 0 if none do."""
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
         """Functions to time: reading a batch and, if the model generates text, writing tokens after it."""
@@ -94,7 +95,7 @@ def speed(
     quality = _quality(subjects, task, progress) if task else {}
     rows: list[Timing] = []
     reference = next(iter(subjects.values()))
-    lengths = sorted({min(subject.limit(length) for subject in subjects.values()) for length in bench.lengths})
+    lengths = sorted({_common_length(subjects, length, bench.written) for length in bench.lengths})
     settings = [(batch, length) for length in lengths for batch in bench.batches]
     for number, (batch, length) in enumerate(settings, start=1):
         works = {name: subject.works(batch, length, bench.written) for name, subject in subjects.items()}
@@ -115,6 +116,15 @@ def speed(
     arguments = {"written": bench.written, "repeats": bench.repeats}
     data = task.fingerprint if task else ""
     return Record("bench", Signature(next(iter(models)), reference.fingerprint(), data, arguments=arguments), parts)
+
+
+def _common_length(subjects: Mapping[str, Subject], length: int, written: int) -> int:
+    """This many input tokens, or as many as all models have positions for."""
+    possible = {name: subject.limit(length, written) for name, subject in subjects.items()}
+    name = min(possible, key=lambda name: possible[name])
+    if possible[name] < 1:
+        raise UsageError(f"{name} has too few positions to write {written} tokens: give fewer (--written).")
+    return possible[name]
 
 
 def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) -> dict[str, ComparedQuality]:
@@ -156,11 +166,20 @@ class TorchSubject:
     def fingerprint(self) -> str:
         return weight_hash(self._model)
 
-    def limit(self, length: int) -> int:
-        return longest(self._model, length)
+    def limit(self, length: int, written: int) -> int:
+        length, table = longest(self._model, length), position_limit(self._model)
+        if table is None or not self._writes:
+            return length
+        if is_encoder_decoder(self._model):  # what is written has positions of its own, after a start token
+            return length if written < table else 0
+        return min(length, max(0, table - written))
+
+    @property
+    def _writes(self) -> bool:
+        return hasattr(self._model, "can_generate") and bool(self._model.can_generate())  # type: ignore[operator]
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
-        model = self._model
+        model: Any = self._model
         inputs = example_batch(model, batch=batch, length=length, target=1, padded=False)
 
         def reading() -> None:
@@ -168,7 +187,7 @@ class TorchSubject:
                 model(**inputs)
 
         works: dict[str, TimedCall] = {"reading": reading}
-        if hasattr(model, "can_generate") and model.can_generate():  # type: ignore[operator]
+        if self._writes:
             works["writing"] = _writing(model, inputs, written)
         return works
 

@@ -55,6 +55,25 @@ def test_exports_are_timed_beside_the_model(tmp_path: Path) -> None:
     assert sizes["onnx"].stated_heads is None
 
 
+def test_llama_cpp_writes_as_many_tokens_as_are_counted(tmp_path: Path) -> None:
+    """It stops without a word where the context ends, here after 64 tokens."""
+    export = load_export(exported(llama(), "gguf", tmp_path / "whole.gguf", byte_level_tokenizer()))
+    bench = Bench(batches=(1,), lengths=(60,), written=40, repeats=1, warmup=0)
+    length = speed({"gguf": export}, bench=bench).parts.rows[0].length
+    answer = cast(Any, export)._llama_cpp.server.handle_completions(
+        {"prompt": list(range(3, 3 + length)), "n_predict": 40, "temperature": 0.0, "ignore_eos": True}
+    )
+    assert (length, answer["usage"]["completion_tokens"]) == (24, 40)
+
+
+@pytest.mark.parametrize("length", [65, 62])
+def test_a_graph_without_positions_for_a_text_is_refused_with_the_reason(length: int, tmp_path: Path) -> None:
+    export = load_export(exported(zoo.build("gpt2"), "onnx", tmp_path / "whole.onnx"))  # of 64 positions
+    bench = Bench(batches=(1,), lengths=(length,), written=3, repeats=1, warmup=0)
+    with pytest.raises(UsageError, match=rf"whole.onnx does not read {length} tokens.*--lengths.*idx=64"):
+        speed({"onnx": export}, bench=bench)
+
+
 def test_a_translator_is_timed(tmp_path: Path) -> None:
     model, tokenizer = zoo.build("pegasus"), word_tokenizer(framed=True)
     tokenizer.unk_token = "w3"
@@ -129,6 +148,14 @@ def test_the_quality_of_a_decoder_is_measured_in_its_runtime(tmp_path: Path) -> 
     assert quality["whole"].difference == 0
     assert abs(quality["half"].difference) > 0.01 * quality["whole"].value
     assert record.signature.data == task.fingerprint
+
+
+def test_a_text_beyond_the_context_of_llama_cpp_is_refused(tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer()
+    path = exported(llama(), "gguf", tmp_path / "whole.gguf", tokenizer)  # of 64 tokens
+    task = hc.task("language-modelling", texts=["q" * 70, "Once upon a time"], tokenizer=tokenizer)
+    with pytest.raises(UsageError, match=r"a text of 64 tokens: .* context size \(64 tokens\).*--max-length"):
+        speed({"gguf": load_export(path)}, bench=BENCH, task=task)
 
 
 def test_the_quality_of_a_classifier_and_of_an_encoder_is_measured(tmp_path: Path) -> None:

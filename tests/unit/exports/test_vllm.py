@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
@@ -39,6 +40,18 @@ def test_transformers_loads_the_folder_with_its_own_class(architecture: str, tmp
     assert any("zeros" in note for note in done.notes)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_tied_embeddings_are_written_once(dtype: str, tmp_path: Path) -> None:
+    model = zoo.build("llama")
+    model.config.tie_word_embeddings = True
+    model.tie_weights()
+    hc.export(model, "vllm", tmp_path / "whole", dtype=dtype)
+    weights = load_file(tmp_path / "whole" / "model.safetensors")
+    assert sum(tensor.numel() for tensor in weights.values()) == sum(weight.numel() for weight in model.parameters())
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "whole")
+    assert loaded.lm_head.weight is loaded.model.embed_tokens.weight
+
+
 def test_it_writes_the_same_text(tmp_path: Path) -> None:
     small = pruned("llama", ["decoder.1.0", "decoder.1.1"])
     hc.export(small, "vllm", tmp_path / "half", check=False)
@@ -46,6 +59,18 @@ def test_it_writes_the_same_text(tmp_path: Path) -> None:
     ids = torch.tensor([[5, 6, 7, 8]])
     ours, theirs = (model.generate(ids, max_new_tokens=8, do_sample=False) for model in (small, loaded))
     assert torch.equal(ours, theirs)
+
+
+def test_without_a_task_its_code_gives_the_model_that_was_saved_and_not_its_body(tmp_path: Path) -> None:
+    small = pruned("llama", ["decoder.1.0", "decoder.1.1"])
+    hc.export(small, "vllm", tmp_path / "half", check=False)
+    loaded = hc.load(tmp_path / "half", trust_remote_code=True)
+    assert type(loaded).__name__ == "PrunedLlamaForCausalLM"
+    assert hc.cost(loaded).parameters == hc.cost(small).parameters
+    assert hc.cost(loaded).flops == hc.cost(small).flops
+    again = hc.remove(loaded, hc.locate(loaded).mask(off=["decoder.0.0"]))
+    hc.save(again, tmp_path / "again")
+    assert "lm_head.weight" in load_file(tmp_path / "again" / "model.safetensors")
 
 
 @pytest.mark.parametrize("task", [None, "language-modelling"])

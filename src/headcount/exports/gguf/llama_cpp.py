@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xllamacpp import Server
@@ -45,15 +45,17 @@ class LlamaCpp:
             tokens: Number of tokens to generate.
             remember: Whether to reuse the cache of the previous prompt.
         """
-        self.server.handle_completions(
-            {
-                "prompt": list(ids),
-                "n_predict": tokens,
-                "temperature": 0.0,
-                "ignore_eos": True,
-                "cache_prompt": remember,
-            }
-        )
+        self._complete(ids, n_predict=tokens, ignore_eos=True, cache_prompt=remember)
+
+    def _complete(self, ids: Sequence[int], **request: object) -> Any:
+        """Return what llama.cpp answers to a prompt. It returns errors too, such as of a prompt beyond its context."""
+        answer = self.server.handle_completions({"prompt": list(ids), "temperature": 0.0, **request})
+        if "error" in answer:
+            raise UsageError(
+                f"llama.cpp does not read a text of {len(ids)} tokens: {answer['error']['message']}. Give shorter "
+                "texts, or truncate them (--max-length)."
+            )
+        return answer
 
     def predict(self, ids: Sequence[int], likeliest: int = _LIKELIEST) -> dict[int, float]:
         """Return the log-probabilities of the most likely next tokens before sampling, most likely first.
@@ -63,15 +65,8 @@ class LlamaCpp:
         """
         if self._letter is None:
             self._letter = self.tokenize("a")[-1]
-        answer = self.server.handle_completions(
-            {
-                "prompt": list(ids),
-                "n_predict": 1,
-                "n_probs": likeliest,
-                "logit_bias": [[self._letter, _CERTAIN]],
-                "temperature": 0.0,
-                "cache_prompt": True,
-            }
+        answer = self._complete(
+            ids, n_predict=1, n_probs=likeliest, logit_bias=[[self._letter, _CERTAIN]], cache_prompt=True
         )
         content = answer["choices"][0]["logprobs"]["content"]
         return {entry["id"]: entry["logprob"] for entry in content[0]["top_logprobs"]}

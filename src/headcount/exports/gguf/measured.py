@@ -38,8 +38,9 @@ class MeasuredGguf(Measured):
         numbers = self._fields["attention.key_length"] + self._fields["attention.value_length"]
         return int(_FLOAT * length * sum(layers) * numbers)
 
-    def limit(self, length: int) -> int:
-        return min(length, int(self._fields["context_length"]) - _MARGIN)
+    def limit(self, length: int, written: int) -> int:
+        """llama.cpp stops writing, without a word, where the context of the model ends."""
+        return min(length, max(0, int(self._fields["context_length"]) - written))
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
         llama_cpp, texts = self._loaded(length + written + _MARGIN), token_ids(batch, length).tolist()

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headcount.errors import UsageError
 from headcount.exports.graphs.session import GraphModel, Progress
 from headcount.exports.measured import Measured, token_ids
 from headcount.exports.module import RuntimeModule
@@ -41,6 +42,19 @@ class MeasuredGraphs(Measured):
         return {model.output: torch.from_numpy(model.step(progress, *target))}
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
+        """Each is run once: a graph does not say how many positions its model has."""
+        try:
+            works = self._works(batch, length, written)
+            for work in works.values():
+                work()
+        except Exception as error:  # each runtime has errors of its own
+            after = f", or does not write {written} after them" if self._model.writes else ""
+            raise UsageError(
+                f"{self.path} does not read {length} tokens{after}: give fewer (--lengths, --written). {error}"
+            ) from error
+        return works
+
+    def _works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
         ids, model = token_ids(batch, length), self._model
         text = {
             "input_ids": ids,
