@@ -89,6 +89,16 @@ def test_a_classifier_with_labelled_texts(models: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_pictures")
+def test_heads_are_masked_on_no_more_labelled_texts_than_asked_for(models: Path, tmp_path: Path) -> None:
+    rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(10)))
+    (tmp_path / "texts.tsv").write_text(f"text\tlabel\n{rows}")
+    limited = ["--data", str(tmp_path / "texts.tsv"), "--limit", "6", "--one-out", "0"]
+    _, parts = explored(models / "bert", tmp_path / "out", *limited)
+    assert parts.records["setup"].parts.one_out_on.startswith("6 texts of")
+    assert {effect.examples for effect in parts.records["ablation"].parts.one_out.values()} == {6}
+
+
+@pytest.mark.usefixtures("without_pictures")
 def test_a_treebank_and_frequencies_of_ones_own(models: Path, tmp_path: Path) -> None:
     lines = []
     for row in Grammar().split("test")[:8]:

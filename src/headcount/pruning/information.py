@@ -21,6 +21,7 @@ from headcount.errors import check_name
 from headcount.heads import HeadGrid
 from headcount.probes.runs import site_runs
 from headcount.scores.gradient import signed_gradients
+from headcount.scores.one_pass import loss_task
 from headcount.selection.budget import Budget
 from headcount.selection.select import select
 from headcount.selection.shape import FREE, Shape
@@ -40,6 +41,7 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
 
     NaN for heads whose site did not run.
     """
+    task = loss_task("fisher", task)
     check_name("granularity", granularity, get_args(Granularity))
     heads = len(locate(model).heads)
     total_HH = np.zeros((heads, heads))

@@ -147,7 +147,7 @@ class Explored(StudySubject):
     @cached_property
     def measuring(self) -> Any:
         """The task for one-head-out, with fewer sentences."""
-        count = self.settings.one_out or affordable_sentences(self.model)
+        count = self.settings.one_out or min(self.settings.sentences, affordable_sentences(self.model))
         batch_size = min(self.settings.batch_size, max(1, count // 4))  # four batches or more, to show progress
         return self._task(count, batch_size=batch_size)
 

@@ -97,6 +97,11 @@ class Embedding(PlainTextTask):
             raise UsageError(
                 f"{type(original).__name__} is an encoder-decoder; the embedding task needs a model with one stack."
             )
+        if hasattr(base, "get_text_features"):  # CLIP and its like run on texts and images together only
+            raise UsageError(
+                f"{type(original).__name__} compares texts with images; the embedding task needs a model with one "
+                "stack. Save its text part as a checkpoint of its own, such as CLIPTextModel, and give that."
+            )
         check_length(model, batch["input_ids"].shape[1])
         check_ids(model, batch["input_ids"])
         device = input_device(model)

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 import headcount as hc
-from headcount.errors import UnknownName
+import zoo
+from headcount.errors import UnknownName, UsageError
 from headcount.pruning.information import _swapped, information, rearrange, rearranged, search
 from headcount.selection.select import select
 from headcount.sites.running import evaluating
@@ -100,6 +101,13 @@ def test_the_method_ends_in_a_smaller_model(bert: nn.Module, task: Any) -> None:
     assert set(parts.compensation.sites) <= {"encoder.0", "encoder.1", "encoder.2"}
     with pytest.raises(UnknownName, match="granularity"):
         hc.prune(bert, task, choose="fisher", keep=hc.Budget(heads=6), granularity="token")
+
+
+def test_a_distance_whose_gradients_are_zero_is_refused() -> None:
+    model = zoo.build("xlm-roberta")
+    embedding = hc.task("embedding", texts=sentences(7), tokenizer=word_tokenizer(), model=model)
+    with pytest.raises(UsageError, match="fisher score is not defined for the task embedding"):
+        hc.prune(model, embedding, choose="fisher", keep=hc.Budget(heads=6))
 
 
 def test_heads_are_searched_once(bert: nn.Module, task: Any, monkeypatch: pytest.MonkeyPatch) -> None:

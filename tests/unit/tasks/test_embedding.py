@@ -74,6 +74,12 @@ def test_an_encoder_decoder_is_refused(marian: nn.Module) -> None:
         task(marian)
 
 
+def test_a_model_of_texts_and_images_is_refused() -> None:
+    model = zoo.build("clip")
+    with pytest.raises(UsageError, match=r"CLIPModel compares texts with images.*one stack"):
+        task(model)
+
+
 def test_a_text_without_tokens_is_no_example() -> None:
     model = zoo.build("gpt2")
     filled, mixed = (
