@@ -294,6 +294,8 @@ def test_prune_by_rank_with_wrong_input(
         (["--seeds", "0-2", "--seed", "1"], 2, "--seed does nothing with --seeds"),
         (["--seeds", "2-0"], 2, "numbers such as"),
         (["--seeds", "1,1"], 2, "different whole numbers"),
+        (["--watch", "accuracy"], 2, "watch (--watch) must be one of loss, bleu"),
+        (["--factor", "2", "--rate", "0.001"], 2, "give only one of them"),
     ],
 )
 def test_train_with_wrong_input(data: Path, tmp_path: Path, change: list[str], status: int, message: str) -> None:
@@ -301,8 +303,17 @@ def test_train_with_wrong_input(data: Path, tmp_path: Path, change: list[str], s
     given = ["--data", str(data), "--languages", "en,xx", *SMALL.split(), "--out", str(out), *change]
     done = run("train", *given)
     assert done.exit_code == status, done.output
-    assert message in done.output
+    assert message in done.output.replace("\n", " ")
     assert not (out / "config.json").exists()
+
+
+def test_the_next_command_compares_without_case_what_was_trained_without_it(data: Path, tmp_path: Path) -> None:
+    given = ["--data", str(data), "--languages", "en,xx", *SMALL.split(), "--steps", "1", "--cooldown", "0"]
+    done = run("train", *given, "--lowercase", "--seeds", "3", "--out", str(tmp_path / "m"))
+    assert done.exit_code == 0, done.output
+    assert "--languages en,xx --lowercase --out DIR" in done.output
+    done = run("train", *given, "--lowercase", "--seed", "3", "--out", str(tmp_path / "m-3"))
+    assert f"Next: headcount evaluate {tmp_path / 'm-3'} --data {data} --languages en,xx --lowercase" in done.output
 
 
 def test_unknown_split(trained: Path, data: Path) -> None:
@@ -429,6 +440,9 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
         (["--choose", "l0"], "a budget (--keep)"),
         (["--choose", "subset", "--penalty", "1"], "not an option of --choose subset"),
         (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite cannot be used when training"),
+        (["--choose", "l0", "--keep", "5", "--choose-limit", "9"], "--choose-limit is for texts that scores"),
+        (["--choose", "l0", "--keep", "5", "--steps", "0"], "at least 1 step; got steps=0"),
+        (["--choose", "subset", "--keep", "5", "--annealed", "0"], "0.0<x"),
     ],
 )
 def test_prune_by_learning_with_wrong_input(

@@ -148,6 +148,7 @@ def COMMAND(
     accelerate launch -m headcount train ...
     """
     _check(model, task, like, arguments)
+    source = replace(source, lowercase=arguments["lowercase"])  # so that the next command compares as this one
 
     def train(folder: Path, seed: int | None) -> Record | None:
         from headcount.checkpoints.loading import quiet
@@ -232,6 +233,8 @@ def _check(model: str | None, task: str, like: str | None, arguments: Mapping[st
     options.refuse(_TUNING if model is None else _FROM_NOTHING, f"does nothing with --task {task}")
     if arguments["examples"] and arguments["batch"]:
         raise click.UsageError("--examples and --batch both set the size of a step: give only one of them.")
+    if arguments["factor"] and arguments["rate"]:
+        raise click.UsageError("--factor and --rate both set the learning rate: give only one of them.")
     if not kind.trains:
         raise click.UsageError(f"--task {task} has no training objective; choose another task.")
 
