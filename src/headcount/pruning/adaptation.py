@@ -40,6 +40,8 @@ def ordinary_recipe(tuning: Tuning, steps: int, rate: float | None, *, falls: bo
 
 
 def _recipe(tuning: Tuning, steps: int, rate: float | None, warmup: int, *, cooldown: int, seed: int) -> Recipe:
+    if steps < 1:
+        raise UsageError(f"Training needs at least 1 step; got steps={steps}. Leave steps out for the default number.")
     return Recipe(
         batch=tuning.batch, chunk=min(tuning.chunk, tuning.batch), rate=rate, warmup=warmup, steps=steps,
         cooldown=cooldown, clip=tuning.clip, average=1, seed=seed,
