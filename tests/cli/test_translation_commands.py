@@ -316,6 +316,20 @@ def test_the_next_command_compares_without_case_what_was_trained_without_it(data
     assert f"Next: headcount evaluate {tmp_path / 'm-3'} --data {data} --languages en,xx --lowercase" in done.output
 
 
+def test_a_model_like_a_post_norm_one_is_trained_as_those_are(data: Path, tmp_path: Path) -> None:
+    """The control differs from the model in its heads, not in the rate, the clipping and the schedule."""
+    given = ["--data", str(data), "--languages", "en,xx", "--preset", "tiny", "--steps", "1", "--seed", "0"]
+    sized = ["--norm", "post", "--width", "32", "--inner", "32", "--encoder-layers", "1", "--vocabulary", "200"]
+    model, pruned, again = (str(tmp_path / name) for name in ("model", "pruned", "again"))
+    assert run("train", *given, *sized, "--out", model).exit_code == 0
+    assert run("prune", model, "--remove", "encoder.0.1", "--out", pruned).exit_code == 0
+    done = run("train", *given, "--like", pruned, "--out", again)
+    assert done.exit_code == 0, done.output
+    recipes = [hc.Record.load(Path(folder) / "record.json").signature.arguments["recipe"] for folder in (model, again)]
+    assert recipes[0] == recipes[1]
+    assert recipes[0]["rate"] is None
+
+
 def test_unknown_split(trained: Path, data: Path) -> None:
     done = run("evaluate", str(trained), "--data", str(data), "--languages", "en,xx", "--split", "tests")
     assert done.exit_code == 2

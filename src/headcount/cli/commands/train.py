@@ -249,11 +249,7 @@ def _translation(
 ) -> Any:
     from headcount.studies.translation import train_translation
 
-    settings = _settings(source, preset, arguments)
-    if like is not None:
-        from headcount.training.transformer import size_like
-
-        settings = replace(settings, like=like, size=size_like(like))
+    settings = _settings(source, preset, like, arguments)
     return train_translation(source.parallel(), out, settings, **options_of_run)
 
 
@@ -293,13 +289,15 @@ def _asked_recipe(arguments: dict[str, Any], chunk: int) -> dict[str, Any]:
     return recipe
 
 
-def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> Any:
+def _settings(source: data.Source, preset: str, like: str | None, arguments: dict[str, Any]) -> Any:
     from headcount.studies.translation import TranslationSettings
     from headcount.training.preset import PRESETS
+    from headcount.training.transformer import size_like
 
     base = PRESETS[preset]
     changes = {name: value for name, value in arguments.items() if value is not None}
     size = replace(base.size, **{name: changes[name] for name in _SIZE if name in changes})
+    size = size if like is None else size_like(like)
     recipe = base.recipe if size.norm == "pre" else base.post_norm
     shared = size.norm == "pre" or arguments["shared"]
     if "steps" in changes:
@@ -315,6 +313,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
         lowercase=arguments["lowercase"],
         dev_bleu=arguments["dev_bleu"],
         precision=arguments["precision"],
+        like=like,
     )
 
 
