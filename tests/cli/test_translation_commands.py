@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import fcntl
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,17 @@ def test_training_again_is_done_at_once(trained: Path, data: Path) -> None:
     )
     assert done.exit_code == 0
     assert (trained / "model.safetensors").read_bytes() == before
+
+
+def test_training_again_without_the_models_of_its_epochs_is_done_too(trained: Path, data: Path, tmp_path: Path) -> None:
+    """They take most of the space of a finished run."""
+    given = ["train", "--data", str(data), "--languages", "en,xx", *SMALL.split(), "--dev-bleu", "--seeds", "0"]
+    shutil.copytree(trained, tmp_path / "m-0")
+    before = (tmp_path / "m-0" / "model.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "m-0" / "epochs")
+    done = run(*given, "--out", str(tmp_path / "m"))
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "m-0" / "model.safetensors").read_bytes() == before
 
 
 def test_processes_of_one_command_share_its_seeds(data: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from headcount.corpora.vocabulary import learn_vocabulary
 from headcount.errors import CorpusError, HeadcountError, UsageError
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
-from headcount.studies.conclusion import conclude
+from headcount.studies.conclusion import conclude, earlier_record
 from headcount.tasks.batch import fingerprint
 from headcount.tasks.translation import Translation
 from headcount.training.recipe import Recipe
@@ -98,6 +98,9 @@ def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[T
             run.abandon()
             raise
     accelerator.wait_for_everyone()
+    earlier = earlier_record(run)
+    if earlier is not None:
+        return earlier if accelerator.is_main_process else None
     tokenizer = load_tokenizer(str(run.work / "vocabulary"))
     train = _task(data, "train", run.work, tokenizer, settings)
     dev = _task(data, "dev", run.work, tokenizer, settings)
