@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from headcount.errors import UsageError
 
@@ -34,15 +34,21 @@ def mine(items: Iterable[Value]) -> Iterator[Value]:
     return (item for number, item in enumerate(items) if is_mine(number))
 
 
+def state() -> Any:
+    """The state of accelerate. The first call in a process decides whether the processes are joined, for good."""
+    from accelerate import PartialState
+    from accelerate.utils import parse_flag_from_env
+
+    return PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))  # it does not read this flag itself
+
+
 def gather(value: Value) -> list[Value]:
     """The values of all processes, in order of rank, returned to every process."""
     if count() == 1:
         return [value]
-    from accelerate import PartialState
-    from accelerate.utils import gather_object, parse_flag_from_env
+    from accelerate.utils import gather_object
 
-    # initialises the process group if nothing has yet; PartialState alone does not read this flag
-    joined = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU")).num_processes
+    joined = state().num_processes
     if joined != count():
         raise UsageError(
             f"WORLD_SIZE says that {count()} processes share the work, but accelerate has joined {joined}. Start them "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import fcntl
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,17 @@ def test_training_again_is_done_at_once(trained: Path, data: Path) -> None:
     )
     assert done.exit_code == 0
     assert (trained / "model.safetensors").read_bytes() == before
+
+
+def test_training_again_without_the_models_of_its_epochs_is_done_too(trained: Path, data: Path, tmp_path: Path) -> None:
+    """They take most of the space of a finished run."""
+    given = ["train", "--data", str(data), "--languages", "en,xx", *SMALL.split(), "--dev-bleu", "--seeds", "0"]
+    shutil.copytree(trained, tmp_path / "m-0")
+    before = (tmp_path / "m-0" / "model.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "m-0" / "epochs")
+    done = run(*given, "--out", str(tmp_path / "m"))
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "m-0" / "model.safetensors").read_bytes() == before
 
 
 def test_processes_of_one_command_share_its_seeds(data: Path, tmp_path: Path) -> None:
@@ -294,6 +306,8 @@ def test_prune_by_rank_with_wrong_input(
         (["--seeds", "0-2", "--seed", "1"], 2, "--seed does nothing with --seeds"),
         (["--seeds", "2-0"], 2, "numbers such as"),
         (["--seeds", "1,1"], 2, "different whole numbers"),
+        (["--watch", "accuracy"], 2, "watch (--watch) must be one of loss, bleu"),
+        (["--factor", "2", "--rate", "0.001"], 2, "give only one of them"),
     ],
 )
 def test_train_with_wrong_input(data: Path, tmp_path: Path, change: list[str], status: int, message: str) -> None:
@@ -301,8 +315,31 @@ def test_train_with_wrong_input(data: Path, tmp_path: Path, change: list[str], s
     given = ["--data", str(data), "--languages", "en,xx", *SMALL.split(), "--out", str(out), *change]
     done = run("train", *given)
     assert done.exit_code == status, done.output
-    assert message in done.output
+    assert message in done.output.replace("\n", " ")
     assert not (out / "config.json").exists()
+
+
+def test_the_next_command_compares_without_case_what_was_trained_without_it(data: Path, tmp_path: Path) -> None:
+    given = ["--data", str(data), "--languages", "en,xx", *SMALL.split(), "--steps", "1", "--cooldown", "0"]
+    done = run("train", *given, "--lowercase", "--seeds", "3", "--out", str(tmp_path / "m"))
+    assert done.exit_code == 0, done.output
+    assert "--languages en,xx --lowercase --out DIR" in done.output
+    done = run("train", *given, "--lowercase", "--seed", "3", "--out", str(tmp_path / "m-3"))
+    assert f"Next: headcount evaluate {tmp_path / 'm-3'} --data {data} --languages en,xx --lowercase" in done.output
+
+
+def test_a_model_like_a_post_norm_one_is_trained_as_those_are(data: Path, tmp_path: Path) -> None:
+    """The control differs from the model in its heads, not in the rate, the clipping and the schedule."""
+    given = ["--data", str(data), "--languages", "en,xx", "--preset", "tiny", "--steps", "1", "--seed", "0"]
+    sized = ["--norm", "post", "--width", "32", "--inner", "32", "--encoder-layers", "1", "--vocabulary", "200"]
+    model, pruned, again = (str(tmp_path / name) for name in ("model", "pruned", "again"))
+    assert run("train", *given, *sized, "--out", model).exit_code == 0
+    assert run("prune", model, "--remove", "encoder.0.1", "--out", pruned).exit_code == 0
+    done = run("train", *given, "--like", pruned, "--out", again)
+    assert done.exit_code == 0, done.output
+    recipes = [hc.Record.load(Path(folder) / "record.json").signature.arguments["recipe"] for folder in (model, again)]
+    assert recipes[0] == recipes[1]
+    assert recipes[0]["rate"] is None
 
 
 def test_unknown_split(trained: Path, data: Path) -> None:
@@ -429,6 +466,9 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
         (["--choose", "l0"], "a budget (--keep)"),
         (["--choose", "subset", "--penalty", "1"], "not an option of --choose subset"),
         (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite cannot be used when training"),
+        (["--choose", "l0", "--keep", "5", "--choose-limit", "9"], "--choose-limit is for texts that scores"),
+        (["--choose", "l0", "--keep", "5", "--steps", "0"], "at least 1 step; got steps=0"),
+        (["--choose", "subset", "--keep", "5", "--annealed", "0"], "0.0<x"),
     ],
 )
 def test_prune_by_learning_with_wrong_input(

@@ -11,6 +11,7 @@ import pytest
 
 from forks import shared_by
 from headcount import processes
+from headcount.checkpoints.loading import default_device
 from headcount.errors import UsageError
 
 
@@ -25,6 +26,11 @@ def test_two_processes_gather_the_values_of_both_in_their_order() -> None:
 
     both = ["value 0", "value 1"]
     assert shared_by(2, work) == [(0, True, both), (1, False, both)]
+
+
+def test_processes_stay_together_when_the_device_of_a_model_is_looked_for() -> None:
+    """Commands load the model first: `prune` and `score` on several processes ended there."""
+    assert shared_by(2, lambda: (default_device(), processes.gather(processes.rank()))) == [("cpu", [0, 1])] * 2
 
 
 def test_processes_that_are_not_joined_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

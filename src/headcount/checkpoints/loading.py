@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headcount import processes
 from headcount.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,9 +68,8 @@ class Loading:
 
 def default_device() -> str:
     """The accelerator that `accelerate` finds for this process, else the CPU."""
-    from accelerate import PartialState
-
-    return str(PartialState().device)
+    device = processes.state().device
+    return "cpu" if device.type == "cpu" else str(device)  # not cpu:0, as each of several processes has it
 
 
 def _device_map(text: str) -> str | dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 
 from headcount.errors import UsageError
@@ -40,6 +41,8 @@ def ordinary_recipe(tuning: Tuning, steps: int, rate: float | None, *, falls: bo
 
 
 def _recipe(tuning: Tuning, steps: int, rate: float | None, warmup: int, *, cooldown: int, seed: int) -> Recipe:
+    if steps < 1:
+        raise UsageError(f"Training needs at least 1 step; got steps={steps}. Leave steps out for the default number.")
     return Recipe(
         batch=tuning.batch, chunk=min(tuning.chunk, tuning.batch), rate=rate, warmup=warmup, steps=steps,
         cooldown=cooldown, clip=tuning.clip, average=1, seed=seed,
@@ -123,8 +126,9 @@ def _freeze(model: nn.Module, kinds: Sequence[str] | None, weights: bool) -> str
 
 def full_precision_accelerator() -> Accelerator:
     """An accelerator that trains in float32. Raises if the process has one of another precision, as all share it."""
+    unused = DistributedDataParallelKwargs(find_unused_parameters=True)  # of sinusoids, and of layers without heads
     try:
-        return Accelerator(mixed_precision="no")
+        return Accelerator(mixed_precision="no", kwargs_handlers=[unused])
     except ValueError as error:
         raise UsageError(
             f"Pruning trains in float32, but an Accelerator or Trainer of this process uses "

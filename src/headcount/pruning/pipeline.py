@@ -217,7 +217,8 @@ class Pipeline:
             )
         if self.tuning is not None and self.tuning.tuner == "scratch":
             raise UsageError(
-                f"Training from scratch starts from random weights: leave out compensation ({self.compensate})."
+                f"Training from scratch starts from random weights, and compensation ({self.compensate}) is fitted to "
+                "those of the model: give compensate='none' (--compensate none)."
             )
 
     @property

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headcount.checkpoints.folder import weight_files
 from headcount.record import Record, Signature
+from headcount.record.model_folder import training_record
 from headcount.record.results.train import TrainingRun
 from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.task import Task
@@ -13,6 +15,12 @@ from headcount.training.standing import Standing
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+
+def earlier_record(run: Run) -> Record[TrainingRun] | None:
+    """The record of a run whose model is in its folder already: the models of its epochs may be deleted by now."""
+    there = (run.out / "config.json").is_file() and weight_files(run.out)
+    return training_record(str(run.out)) if there else None
 
 
 def conclude(

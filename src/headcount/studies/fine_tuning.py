@@ -15,7 +15,7 @@ from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
 from headcount.sites.fingerprint import config_hash, weight_hash
-from headcount.studies.conclusion import conclude
+from headcount.studies.conclusion import conclude, earlier_record
 from headcount.tasks.overlap import Examples
 from headcount.tasks.task import Task, token_hash
 from headcount.training.batching import epoch_steps
@@ -81,6 +81,9 @@ def _fine_tune(
         journal.claim(run.work, "start.json", {"weights": weight_hash(model), "tokens": token_hash(train)})
         journal.claim(run.work, "configuration.json", {"configuration": config_hash(model, writes=dev.writes)})
     accelerator.wait_for_everyone()
+    earlier = earlier_record(run)
+    if earlier is not None:
+        return earlier if accelerator.is_main_process else None
     before = dev.held_out(model) if accelerator.is_main_process else {}
 
     train.smoothing = recipe.smoothing

@@ -16,10 +16,10 @@ from headcount.checkpoints.companions import load_tokenizer
 from headcount.corpora.encoded import encode, sides
 from headcount.corpora.parallel import Parallel
 from headcount.corpora.vocabulary import learn_vocabulary
-from headcount.errors import CorpusError, HeadcountError
+from headcount.errors import CorpusError, HeadcountError, UsageError
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
-from headcount.studies.conclusion import conclude
+from headcount.studies.conclusion import conclude, earlier_record
 from headcount.tasks.batch import fingerprint
 from headcount.tasks.translation import Translation
 from headcount.training.recipe import Recipe
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _SPLITS = ("train", "dev")
+_WATCHED = ("loss", "bleu")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def train_translation(
 
     snapshots: models to save within the first epoch, after 1/2, 1/4 and so on of it.
     """
+    _check_watched(settings.recipe)
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     chosen_on = read_chosen_on(settings.like or "")  # by the pruned model whose heads the new one has
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds, snapshots, chosen_on)
@@ -76,6 +78,14 @@ def train_translation(
         identity = _identity(data)  # before the folder is started, so that unreadable data leaves no folder
     with run.claimed():
         return _train(data, run, identity)
+
+
+def _check_watched(recipe: Recipe) -> None:
+    """Raise before any work: the best epoch is looked for when the first one is over."""
+    if recipe.watch not in _WATCHED:
+        raise UsageError(
+            f"Translation cannot be watched by {recipe.watch}: watch (--watch) must be one of {', '.join(_WATCHED)}."
+        )
 
 
 def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[TrainingRun] | None:
@@ -88,6 +98,9 @@ def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[T
             run.abandon()
             raise
     accelerator.wait_for_everyone()
+    earlier = earlier_record(run)
+    if earlier is not None:
+        return earlier if accelerator.is_main_process else None
     tokenizer = load_tokenizer(str(run.work / "vocabulary"))
     train = _task(data, "train", run.work, tokenizer, settings)
     dev = _task(data, "dev", run.work, tokenizer, settings)

@@ -114,6 +114,7 @@ def test_a_pipeline_has_a_name(options: dict[str, Any], name: str) -> None:
             {"chooser": "gradient", "compensate": "lstsq", "tuning": Tuning(tuner="scratch")},
             "starts from random weights",
         ),
+        ({"chooser": "greedy", "tuning": Tuning(tuner="scratch")}, "--compensate none"),
         ({"chooser": "gradient", "compensate": "glue"}, "Unknown compensation 'glue'"),
     ],
 )

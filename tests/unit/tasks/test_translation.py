@@ -143,6 +143,19 @@ def test_case_counts_unless_said_otherwise(tokenizer: Any, texts: Any) -> None:
     assert "case:lc" in str(blind.judge(shouted).signature)
 
 
+def test_capitals_that_the_tokenizer_cannot_write_are_warned_of(tmp_path: Path, texts: Any) -> None:
+    folding = laboratory.vocabulary(tmp_path / "v", lowercase=True)
+    cased = texts[0], [text.capitalize() for text in texts[1]]
+    with pytest.warns(UserWarning, match="--lowercase"):
+        make(folding, cased).judge(cased[1])
+    keeping = laboratory.vocabulary(tmp_path / "k")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(folding, cased, lowercase=True).judge(cased[1])
+        make(folding, (texts[0], [text.lower() for text in texts[1]])).judge(cased[1])
+        make(keeping, texts).judge(texts[1])
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 def test_decoding_is_that_of_generate(tokenizer: Any, model: Any, texts: Any, beams: int) -> None:
     """Sorting by length and batching change nothing."""

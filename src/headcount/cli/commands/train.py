@@ -148,6 +148,7 @@ def COMMAND(
     accelerate launch -m headcount train ...
     """
     _check(model, task, like, arguments)
+    source = replace(source, lowercase=arguments["lowercase"])  # so that the next command compares as this one
 
     def train(folder: Path, seed: int | None) -> Record | None:
         from headcount.checkpoints.loading import quiet
@@ -232,6 +233,8 @@ def _check(model: str | None, task: str, like: str | None, arguments: Mapping[st
     options.refuse(_TUNING if model is None else _FROM_NOTHING, f"does nothing with --task {task}")
     if arguments["examples"] and arguments["batch"]:
         raise click.UsageError("--examples and --batch both set the size of a step: give only one of them.")
+    if arguments["factor"] and arguments["rate"]:
+        raise click.UsageError("--factor and --rate both set the learning rate: give only one of them.")
     if not kind.trains:
         raise click.UsageError(f"--task {task} has no training objective; choose another task.")
 
@@ -246,11 +249,7 @@ def _translation(
 ) -> Any:
     from headcount.studies.translation import train_translation
 
-    settings = _settings(source, preset, arguments)
-    if like is not None:
-        from headcount.training.transformer import size_like
-
-        settings = replace(settings, like=like, size=size_like(like))
+    settings = _settings(source, preset, like, arguments)
     return train_translation(source.parallel(), out, settings, **options_of_run)
 
 
@@ -290,13 +289,15 @@ def _asked_recipe(arguments: dict[str, Any], chunk: int) -> dict[str, Any]:
     return recipe
 
 
-def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> Any:
+def _settings(source: data.Source, preset: str, like: str | None, arguments: dict[str, Any]) -> Any:
     from headcount.studies.translation import TranslationSettings
     from headcount.training.preset import PRESETS
+    from headcount.training.transformer import size_like
 
     base = PRESETS[preset]
     changes = {name: value for name, value in arguments.items() if value is not None}
     size = replace(base.size, **{name: changes[name] for name in _SIZE if name in changes})
+    size = size if like is None else size_like(like)
     recipe = base.recipe if size.norm == "pre" else base.post_norm
     shared = size.norm == "pre" or arguments["shared"]
     if "steps" in changes:
@@ -312,6 +313,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
         lowercase=arguments["lowercase"],
         dev_bleu=arguments["dev_bleu"],
         precision=arguments["precision"],
+        like=like,
     )
 
 

@@ -30,7 +30,9 @@ class Subset(Gated):
         None, "First temperature. Default: 0.1 for translation, else 1000.", type=float, minimum=0.0, above=True
     )
     cold: float = option(1e-8, "Last temperature.", minimum=0.0, above=True)
-    annealed: float = option(0.5, "Share of the steps over which the temperature falls.", minimum=0.0, maximum=1.0)
+    annealed: float = option(
+        0.5, "Share of the steps over which the temperature falls.", minimum=0.0, above=True, maximum=1.0
+    )
 
     def check_budget(self, keep: Budgets | None) -> None:
         if keep is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from headcount.corpora.examples import example_hash
 from headcount.corpora.ragged import Ragged
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
+from headcount.corpora.target_language import target_ids
 from headcount.errors import UsageError
 from headcount.hooks import config_of, configured_module
 from headcount.metrics import LOSS, PERPLEXITY
@@ -37,6 +38,7 @@ from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, chec
 from headcount.tasks.translation.drafts import Drafts, can_draft
 
 IGNORED = -100  # label of padding
+_SAMPLE = 16  # references with capitals that are looked at
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
 
 
@@ -270,6 +272,8 @@ class Translation(Task):
     @cached_property
     def _comparison(self) -> dict[str, Any]:
         """How BLEU compares texts: alike for all of the data, whatever sentences are compared."""
+        if not self._lowercase:
+            _warn_of_lost_capitals(self.target, self.tokenizer)
         return {"lowercase": self._lowercase, "tokenize": tokenization(self.target)}
 
     def judge(self, written: Sequence[str]) -> Quality:
@@ -289,6 +293,20 @@ def _encoded(
         raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
     pairs = Dataset.from_dict({"source": source, "target": target})
     return sides(encode(pairs, tokenizer, max_length=max_length))
+
+
+def _warn_of_lost_capitals(targets: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> None:
+    """Warn if references have capitals, and the tokenizer writes none: BLEU counts every such word as wrong."""
+    cased = list(islice((text for text in targets if text != text.lower()), _SAMPLE))
+    if not cased:
+        return
+    written = tokenizer.batch_decode(target_ids(tokenizer, cased), skip_special_tokens=True)
+    if all(text == text.lower() for text in written):
+        warnings.warn(
+            f"References have capitals ({cased[0]!r:.40}), but the tokenizer lowercases: BLEU and chrF count every "
+            "word with a capital as wrong. Compare without regard to case: lowercase=True (--lowercase).",
+            stacklevel=4,
+        )
 
 
 def _beginnings(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> tuple[str, ...]:
