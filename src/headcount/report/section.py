@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from headcount.record import Record
+from headcount.record.results.ledger import Ledger
 from headcount.record.results.prune import Pruning
 from headcount.record.results.score import Scoring
 from headcount.registry import Registry
@@ -110,8 +111,9 @@ def _method(record: Record, records: Sequence[Record]) -> str:
     return f"{method}{arguments_apart(record, records)}" if isinstance(record.parts, Scoring) else method
 
 
-def answers(section: Section, labelled: Labelled) -> list[str]:
-    if len(labelled) == 1:
+def answers(section: Section, labelled: Labelled, *, subjects: int = 1) -> list[str]:
+    """The answer of each record, after its label where there are several, or several subjects in the report."""
+    if len(labelled) == 1 and (subjects == 1 or isinstance(labelled[0][1].parts, Ledger)):  # a ledger names its models
         return [section.answer(labelled[0][1])]
     return [f"{label}: {section.answer(record)}" for label, record in labelled]
 

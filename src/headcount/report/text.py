@@ -33,7 +33,7 @@ def show(
     console.print(f"[bold]The heads of {escape(' and '.join(model.label for model in models))}[/]\n", soft_wrap=True)
     for section, labelled in present:
         if labelled:
-            _answer(console, section, labelled)
+            _answer(console, section, labelled, len(models))
             for line, held_out in measured_lines(labelled):
                 console.print(_measured(line, held_out))
             if tables:
@@ -68,9 +68,9 @@ def _measured(line: str, held_out: bool) -> Text:
     return Text(line, style="" if held_out else "yellow")
 
 
-def _answer(console: Console, section: Section, labelled: Labelled) -> None:
+def _answer(console: Console, section: Section, labelled: Labelled, subjects: int = 1) -> None:
     console.print(Text(section.question, style="bold"))
-    for answer in answers(section, labelled):
+    for answer in answers(section, labelled, subjects=subjects):
         console.print(Text(answer))
 
 

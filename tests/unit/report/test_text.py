@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -412,3 +413,12 @@ def test_a_share_of_an_excess_loss_needs_one(low: float, said: str) -> None:
     assert said in SECTIONS["compensation"].answer(record)
     (quality,) = [table for table in SECTIONS["compensation"].tables([("m", record)]) if "first lost" in table.title]
     assert quality.rows[1][4:] == (["lstsq/none", 0.07, "\u22125.45 to 4.59"] if low > 0 else [None, None, None])
+
+
+def test_an_answer_about_one_of_several_models_names_it() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    some = [made.ablation(made.ONE_LAYER, "shop/model-a"), made.pruned(made.ONE_LAYER, "shop/model-b")]
+    show(console, some, tables=False, missing=False)
+    for said in (console.file.getvalue(), page(some)):
+        assert "model-a: BLEU is 30.00 with all heads" in said
+        assert re.search(r"does the smaller model lose\?(</a>)?\s+model-b: \d+ of", said)

@@ -23,7 +23,7 @@ def _answer(record: Record[Dynamics]) -> str:
     return (
         f"With {at_start.share:.0%} of the heads masked, the model of epoch {early.epoch:g} keeps "
         f"{_percent(at_start.kept_share)} of its own {record.parts.metric}, that of epoch {late.epoch:g} "
-        f"{_percent(at_end.kept_share)}."
+        f"keeps {_percent(at_end.kept_share)}."
     )
 
 
