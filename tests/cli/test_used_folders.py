@@ -186,6 +186,24 @@ def test_a_checkpoint_of_the_user_with_the_name_of_a_point_stays(place: Path, tm
     assert len(hc.locate(hc.load(own)).heads) == 4
 
 
+@pytest.mark.parametrize("command", ["ablate", "score"])
+def test_files_of_the_user_in_unfinished_work_stay(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Also those that end as files of headcount do."""
+    own = {"notes.json": "{}", "run.jsonl": "{}", "probe.safetensors": "mine", "a.claim": "mine", "notes.txt": "mine"}
+    study = ["study", "curves"] if command == "curves" else [command]
+    asked = [*study, *classified(place, "--limit", "6", "--out", str(tmp_path))]
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.cli.options.Output.save", interrupted)
+        assert run(*asked).exit_code == 1
+    for name, text in own.items():
+        (tmp_path / "unfinished" / name).write_text(text)
+    done(*asked)
+    files = [path for path in (tmp_path / "unfinished").rglob("*") if path.is_file()]
+    assert {path.name: path.read_text() for path in files} == own
+
+
 def test_a_model_card_that_the_user_has_changed_stays(bert: nn.Module, tmp_path: Path) -> None:
     hc.save(bert, tmp_path / "model", tokenizer=word_tokenizer())
     command = ["prune", str(tmp_path / "model"), "--overwrite", "--out", str(tmp_path / "out"), "--remove"]
