@@ -20,6 +20,7 @@ from headcount import journal
 from headcount.cli.commands.evaluate import remove_replaced_translations, write_translations
 from headcount.cli.main import main
 from headcount.cli.options import Output
+from headcount.pruning.search import Search
 from headcount.record import Record, Signature
 from headcount.record.result import Quality
 from headcount.record.results.evaluate import Evaluation
@@ -202,6 +203,30 @@ def test_files_of_the_user_in_unfinished_work_stay(
     done(*asked)
     files = [path for path in (tmp_path / "unfinished").rglob("*") if path.is_file()]
     assert {path.name: path.read_text() for path in files} == own
+
+
+def test_a_shorter_search_leaves_the_steps_of_a_longer_one(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = ["prune", str(place / "gpt2"), "--choose", "greedy", "--candidates", "1", "--no-verify"]
+    search += ["--task", "language-modelling", "--data", str(place / "texts.txt"), "--keep"]
+    screen, calls = Search._screen, []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return screen(*arguments)
+
+    monkeypatch.setattr(Search, "_screen", counted)
+    out = ["--out", str(tmp_path / "out")]
+    assert run(*search, "8", *out).exit_code == 1
+    with pytest.warns(UserWarning, match="has the steps of a longer search"):
+        done(*search, "10", *out)
+    assert run(*search, "10", *out).exit_code == 1, "not empty"
+    done(*search, "8", *out, "--overwrite")
+    assert len(calls) == 4 + 1, "three of the four heads had been taken"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_model_card_that_the_user_has_changed_stays(bert: nn.Module, tmp_path: Path) -> None:
