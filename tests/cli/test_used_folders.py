@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,7 @@ def test_a_checkpoint_of_the_user_with_the_name_of_a_point_stays(place: Path, tm
     assert len(hc.locate(hc.load(own)).heads) == 4
 
 
-@pytest.mark.parametrize("command", ["ablate", "score"])
+@pytest.mark.parametrize("command", ["ablate", "score", "curves"])
 def test_files_of_the_user_in_unfinished_work_stay(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -227,6 +228,32 @@ def test_a_shorter_search_leaves_the_steps_of_a_longer_one(
     done(*search, "8", *out, "--overwrite")
     assert len(calls) == 4 + 1, "three of the four heads had been taken"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_curves_that_are_interrupted_resume(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    curves = ["study", "curves", *classified(place, "--random", "2", "--step", "50", "--limit", "8")]
+    done(*curves, "--out", str(tmp_path / "whole"))
+    usual, measured = BertForSequenceClassification.forward, []
+
+    def forward(*arguments: Any, **options: Any) -> Any:
+        measured.append(1)
+        if len(measured) in stops:
+            raise KeyboardInterrupt
+        return usual(*arguments, **options)
+
+    monkeypatch.setattr(BertForSequenceClassification, "forward", forward)
+    stops: set[int] = set()
+    done(*curves, "--out", str(tmp_path / "counted"))
+    count = len(measured)
+    stops = {count + count // 2, count + count - 2 + count // 2}
+    measured_before = len(measured)
+    asked = [*curves, "--out", str(tmp_path / "again")]
+    while run(*asked).exit_code:
+        assert (tmp_path / "again" / "unfinished" / "finished").is_dir()
+    assert len(measured) - measured_before < 2 * count
+    whole, again = (json.loads((tmp_path / name / "record.json").read_text()) for name in ("whole", "again"))
+    assert whole["parts"] == again["parts"]
+    assert not (tmp_path / "again" / "unfinished").exists()
 
 
 def test_a_model_card_that_the_user_has_changed_stays(bert: nn.Module, tmp_path: Path) -> None:

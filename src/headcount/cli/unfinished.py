@@ -18,6 +18,7 @@ NAME, _NOTE = "unfinished", "study.json"
 _SETTINGS = {
     "ablate": ("first/*-of-*/work.json", "choice/*-of-*/work.json", "second/*-of-*/work.json"),
     "agreement": ("*/*-of-*/work.json",),
+    "curves": ("*/*-of-*/work.json",),
     "score": ("*-of-*/work.json",),
     "specialisation": ("*/subject.json",),
     "tradeoff": ("work.json",),
