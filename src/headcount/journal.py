@@ -372,16 +372,26 @@ def _list(target: Path) -> None:
                 names.clear()
             name = str(path.relative_to(root))
             if name not in names:
-                with open(root / LIST, "a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps(name)}\n")
+                _add_line(root / LIST, name)
                 names.add(name)
+
+
+def _add_line(file: Path, name: str) -> None:
+    """Add a name to a list, which several processes may do. Half a line, of a full disk, ends where the next begins."""
+    try:
+        with open(file, "a", encoding="utf-8") as stream:
+            stream.write(f"\n{json.dumps(name)}\n")
+    except OSError:
+        if file.is_file() and not file.stat().st_size:
+            file.unlink()
+        raise
 
 
 def _listed(folder: Path) -> set[str]:
     """Names of the files that were written into a folder of unfinished work, within it."""
     names = {LIST}
     for line in (folder / LIST).read_text(encoding="utf-8").splitlines() if (folder / LIST).is_file() else ():
-        with contextlib.suppress(json.JSONDecodeError):  # half of it, of a full disk
+        with contextlib.suppress(json.JSONDecodeError):  # an empty line, or half of one
             names.add(str(json.loads(line)))
     return names
 
