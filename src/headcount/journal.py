@@ -88,6 +88,11 @@ def contents(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name not in (locks.FOLDER_LOCK, LIST) and not _is_scratch(path)]
 
 
+def is_being_written(path: Path) -> bool:
+    """Whether a file is in a scratch folder: another process is writing it, or was killed there."""
+    return any(map(_is_scratch, path.parents))
+
+
 def _is_scratch(path: Path) -> bool:
     return path.name.startswith(".") and _SCRATCH in path.name
 

@@ -21,6 +21,8 @@ from headcount import journal
 from headcount.cli.commands.evaluate import remove_replaced_translations, write_translations
 from headcount.cli.main import main
 from headcount.cli.options import Output
+from headcount.cli.unfinished import check_unfinished
+from headcount.errors import FolderError
 from headcount.pruning.search import Search
 from headcount.record import Record, Signature
 from headcount.record.result import Quality
@@ -204,6 +206,16 @@ def test_files_of_the_user_in_unfinished_work_stay(
     done(*asked)
     files = [path for path in (tmp_path / "unfinished").rglob("*") if path.is_file()]
     assert {path.name: path.read_text() for path in files} == own
+
+
+def test_a_note_that_another_process_is_writing_is_no_file_of_the_user(tmp_path: Path) -> None:
+    """The second of two processes that began at once was refused."""
+    with journal.new_file(tmp_path / "study.json") as fresh:
+        fresh.write_text("{}")
+        check_unfinished(tmp_path, "ablate")
+    (tmp_path / "mine").touch()
+    with pytest.raises(FolderError, match="has files that headcount did not write"):
+        check_unfinished(tmp_path, "ablate")
 
 
 def test_a_shorter_search_leaves_the_steps_of_a_longer_one(

@@ -34,7 +34,7 @@ _PARTS = {  # files or folders with the names of the parts that are left out of 
 
 def check_unfinished(folder: Path, study: str) -> None:
     """Raise if a folder has the work of another command, or files that are not of unfinished work."""
-    if not _has_work(folder):
+    if all(map(journal.is_being_written, _work(folder))):  # such as the note, by another process of this command
         return
     owner = _owner(folder)
     if owner is None:
@@ -101,8 +101,14 @@ def _finished_parts(record: Record) -> set[str]:
 
 
 def _has_work(folder: Path) -> bool:
-    """Whether a folder has a file besides the note and the list. Finished pieces leave empty folders."""
-    return any(path.is_file() and path not in (folder / _NOTE, folder / journal.LIST) for path in folder.rglob("*"))
+    return bool(_work(folder))
+
+
+def _work(folder: Path) -> list[Path]:
+    """Files of a folder besides the note and the list. Finished pieces leave empty folders."""
+    return [
+        path for path in folder.rglob("*") if path.is_file() and path not in (folder / _NOTE, folder / journal.LIST)
+    ]
 
 
 def _owner(folder: Path) -> str | None:
