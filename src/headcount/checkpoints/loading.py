@@ -68,8 +68,9 @@ class Loading:
 def default_device() -> str:
     """The accelerator that `accelerate` finds for this process, else the CPU."""
     from accelerate import PartialState
+    from accelerate.utils import parse_flag_from_env
 
-    return str(PartialState().device)
+    return str(PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU")).device)
 
 
 def _device_map(text: str) -> str | dict[str, Any]:
