@@ -32,6 +32,8 @@ except ImportError:  # no such limits on this system
 
 LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
 _SCRATCH, _LOCK, _NEW, _OLD, _GONE, _SAMPLE = ".headcount-", "lock", "new", "old", "gone", ".sample"
+LIST = ".headcount.list"  # in a folder of unfinished work: the files of headcount in it
+_listing: dict[Path, set[str]] = {}  # folder whose files are listed -> those that this process has listed
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character beyond 16 bits, as JSON escapes it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: more than `ulimit -f` allows
 _LEAST_ROOM = 1 << 16  # bytes; less is a full disk: what is left of a block, or of a buffer, may still be free
@@ -80,10 +82,15 @@ def check_place(path: Path) -> None:
 
 
 def contents(folder: Path) -> list[Path]:
-    """Files of a folder, without locks and leftovers of killed processes. Empty if the folder does not exist."""
+    """Files of a folder, without locks, lists and leftovers of killed processes. Empty if it does not exist."""
     if not folder.is_dir():
         return []
-    return [path for path in folder.iterdir() if path.name != locks.FOLDER_LOCK and not _is_scratch(path)]
+    return [path for path in folder.iterdir() if path.name not in (locks.FOLDER_LOCK, LIST) and not _is_scratch(path)]
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether a file is in a scratch folder: another process is writing it, or was killed there."""
+    return any(map(_is_scratch, path.parents))
 
 
 def _is_scratch(path: Path) -> bool:
@@ -91,8 +98,12 @@ def _is_scratch(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def new_file(path: str | Path) -> Iterator[Path]:
-    """A temporary name to write a file to. On success the file is renamed; on failure nothing changes."""
+def new_file(path: str | Path, *, replaces: Callable[[Path], bool] | None = None) -> Iterator[Path]:
+    """A temporary name to write a file to. On success the file is renamed; on failure nothing changes.
+
+    replaces: for a result, whether what stands in its place is an earlier state of it. Everything else stays as
+        NAME.old. None: unfinished work, in a folder that its settings have claimed, or a file that was asked for.
+    """
     target = Path(path)
     with _scratch(target) as scratch:
         fresh = scratch / _NEW / target.name  # in a folder of its own: beside the lock, its name may be one of ours
@@ -101,25 +112,34 @@ def new_file(path: str | Path) -> Iterator[Path]:
         _permit([fresh], scratch)
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())
+        _list(target)
+        if replaces is not None and os.path.lexists(target) and not same_file(target, fresh) and not replaces(target):
+            set_aside(target)
         os.replace(fresh, target)
 
 
-def write_text(path: str | Path, text: str) -> Path:
-    """Write a file atomically."""
-    with new_file(path) as fresh:
+def nothing(_: Path) -> bool:
+    """For a result that replaces nothing: all that stands in its place stays as NAME.old."""
+    return False
+
+
+def write_text(path: str | Path, text: str, *, replaces: Callable[[Path], bool] | None = None) -> Path:
+    """Write a file atomically. replaces: as in `new_file`."""
+    with new_file(path, replaces=replaces) as fresh:
         fresh.write_text(text, encoding="utf-8")
     return Path(path)
 
 
-def write_json(path: str | Path, data: object) -> Path:
+def write_json(path: str | Path, data: object, *, replaces: Callable[[Path], bool] | None = None) -> Path:
     """Write a JSON file atomically: indented, or without spaces if `read_json` would refuse it otherwise.
 
     Warns if it is too large all the same: the numbers of a long measurement are kept for other programs.
+    replaces: as in `new_file`.
     """
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if _size(text) > LARGEST_JSON:
         text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
-    file = write_text(path, text)
+    file = write_text(path, text, replaces=replaces)
     if _size(text) > LARGEST_JSON:
         warnings.warn(
             f"{file} has {_size(text) / 1e6:.0f} MB, and headcount reads JSON files of up to {LARGEST_JSON / 1e6:.0f} "
@@ -187,6 +207,8 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
         for old in sorted(carried, key=lambda path: (fresh / path.name).exists()):  # those that keep their names first
             if not same_file(old, fresh / old.name):
                 _copy(old, free_name(fresh / old.name))
+        for path in filter(Path.is_file, fresh.rglob("*")):
+            _list(target / path.relative_to(fresh))
         _put_in_place(fresh, target, scratch / _OLD)
 
 
@@ -211,6 +233,25 @@ def _copy(old: Path, new: Path) -> None:
 def same_file(old: Path, new: Path) -> bool:
     """Whether two files have the same content."""
     return old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False)
+
+
+def same(old: Path, new: Path) -> bool:
+    """Whether two files have the same content, or two folders the same files; links are followed."""
+    if not (old.is_dir() and new.is_dir()):
+        return same_file(old, new)
+    names = [{path.name for path in folder.iterdir()} for folder in (old, new)]
+    return names[0] == names[1] and all(same(old / name, new / name) for name in names[0])
+
+
+def set_aside(path: Path) -> None:
+    """Rename what stands at a path to NAME.old, NAME.old2 and so on, if anything does."""
+    with contextlib.suppress(FileNotFoundError):  # another process was faster
+        aside = free_name(path)
+        path.rename(aside)
+        warnings.warn(
+            f"{path} is now {aside}: it was yours, or that of an earlier run with other settings or data.",
+            stacklevel=2,
+        )
 
 
 def free_name(path: Path) -> Path:
@@ -311,6 +352,71 @@ def remove_folder(folder: Path) -> None:
     if folder.is_dir():
         with _scratch(folder) as scratch:
             os.rename(folder, scratch / _GONE)
+
+
+@contextlib.contextmanager
+def listed(folder: Path) -> Iterator[None]:
+    """Inside the block, list what is written into a folder of unfinished work, in a hidden file of that folder.
+
+    `remove_listed` removes these files and no others, also those of earlier runs that were killed.
+    """
+    root = folder.resolve()
+    _listing[root] = set()
+    try:
+        yield
+    finally:
+        _listing.pop(root, None)
+
+
+def _list(target: Path) -> None:
+    """Add a file to the list of its folder, before it gets its name."""
+    path = target.resolve() if _listing else target
+    for root, names in _listing.items():
+        if path.is_relative_to(root):
+            if not (root / LIST).is_file():  # not yet, or another process has finished the work
+                names.clear()
+            name = str(path.relative_to(root))
+            if name not in names:
+                _add_line(root / LIST, name)
+                names.add(name)
+
+
+def _add_line(file: Path, name: str) -> None:
+    """Add a name to a list, which several processes may do. Half a line, of a full disk, ends where the next begins."""
+    try:
+        with open(file, "a", encoding="utf-8") as stream:
+            stream.write(f"\n{json.dumps(name)}\n")
+    except OSError:
+        if file.is_file() and not file.stat().st_size:
+            file.unlink()
+        raise
+
+
+def _listed(folder: Path) -> set[str]:
+    """Names of the files that were written into a folder of unfinished work, within it."""
+    names = {LIST}
+    for line in (folder / LIST).read_text(encoding="utf-8").splitlines() if (folder / LIST).is_file() else ():
+        with contextlib.suppress(json.JSONDecodeError):  # an empty line, or half of one
+            names.add(str(json.loads(line)))
+    return names
+
+
+def remove_listed(folder: Path) -> None:
+    """Remove the files of unfinished work, and the folder if nothing else is in it: other files are the user's."""
+    _recover_inside(folder)
+    names = _listed(folder)
+    files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+    own = [path for path in files if str(path.relative_to(folder)) in names or _is_claim(path)]
+    if len(own) == len(files):
+        remove_folder(folder)
+        return
+    for path in sorted(own, key=lambda path: path.name == LIST):  # last: the next run removes what is on it
+        path.unlink(missing_ok=True)
+
+
+def _is_claim(path: Path) -> bool:
+    """Whether a file is the lock of a piece of work, which is empty."""
+    return path.suffix == locks.CLAIM and not path.stat().st_size
 
 
 def is_disk_full(error: BaseException) -> bool:

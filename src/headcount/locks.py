@@ -17,6 +17,7 @@ except ImportError:  # no such locks on this system: every process may work
     fcntl = None  # type: ignore[assignment]
 
 FOLDER_LOCK = ".headcount.lock"
+CLAIM = ".claim"  # ending of the lock of a piece of work
 _ATTEMPTS = 100  # to open a lock file that its last holder may be removing
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 _held: set[Path] = set()  # folders held by this process

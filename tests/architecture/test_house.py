@@ -69,6 +69,46 @@ def test_temporary_files_have_names_that_nobody_can_guess_or_read() -> None:
     assert [name for name, text in texts.items() if "mktemp(" in text or "gettempdir" in text or '"/tmp' in text] == []
 
 
+def _names(found: list[tuple[Path, str]]) -> set[str]:
+    return {str(path.relative_to(SOURCE)) for path, _ in found}
+
+
+def _written(path: Path) -> Iterator[tuple[str, bool]]:
+    """Calls of the journal that write a file: their name, and whether they say what they may replace."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).removeprefix("journal.")
+            if name in ("new_file", "write_text", "write_json"):
+                yield name, any(keyword.arg == "replaces" for keyword in node.keywords)
+
+
+def test_a_result_says_what_it_may_replace() -> None:
+    """All else stays as NAME.old. Only the files listed here write without a word of it."""
+    silent = _names([(path, name) for path in FILES for name, replaces in _written(path) if not replaces])
+    silent -= {"journal.py"}
+    unfinished = {  # states, settings and pieces, in folders that only work with the same settings goes on in
+        "cli/unfinished.py", "corpora/encoded.py", "pruning/folder.py", "pruning/trail.py", "studies/parts_folder.py",
+        "studies/point.py", "studies/specialisation.py", "surgery/price.py", "training/log.py", "training/state.py",
+    }  # fmt: skip
+    new_folder = {  # into one that is empty, and replaces another only when asked
+        "checkpoints/card.py", "checkpoints/chosen_on.py", "checkpoints/export_list.py", "checkpoints/standalone.py",
+        "exports/vllm.py", "pruning/folder.py",
+    }  # fmt: skip
+    assert silent == unfinished | new_folder | {"exports/export.py"}, "the last with --overwrite"
+
+
+def test_only_the_journal_removes_and_renames_files() -> None:
+    removing = {"unlink", "rmtree", "rmdir", "rename", "renames", "remove_tree", "removedirs"}
+    found = _names([(path, name) for path in FILES for name in calls(path) & removing]) - {"journal.py", "locks.py"}
+    assert found == {
+        "cli/commands/evaluate.py",  # translations that the record beside them has too
+        "corpora/vocabulary.py", "exports/openvino.py",  # in a new folder
+        "pruning/folder.py",  # settings of work that has not begun
+        "report/figure.py",  # figures of a record that is measured again
+        "surgery/spill.py",  # temporary files
+    }  # fmt: skip
+
+
 def test_no_drawers() -> None:
     assert not {path.stem for path in FILES} & {"utils", "util", "helpers", "common", "misc"}
 

@@ -326,3 +326,39 @@ def test_what_killed_processes_left_beside_finished_files_goes_when_work_resumes
     with journal.reserved(tmp_path / "out"):
         assert list(state.parent.iterdir()) == [state]
     assert sorted(tmp_path.rglob("*")) == [tmp_path / "out", state.parent.parent, state.parent, state]
+
+
+def test_of_unfinished_work_only_what_was_written_there_is_removed(tmp_path: Path) -> None:
+    """Also what an earlier run wrote that was killed while it wrote on the list; not a file of the user, nor a link."""
+    work = tmp_path / "work"
+    with journal.listed(work):
+        journal.write_json(work / "settings.json", {})
+        with (work / journal.LIST).open("a") as file:
+            file.write('\n"half of a na')
+    with journal.listed(work):
+        journal.write_json(work / "first" / "piece.json", {})
+        write_folder(work / "model", "new")
+    (work / "first" / "mine.json").write_text("{}")
+    (work / "link").symlink_to(work / "nowhere")
+    journal.remove_listed(work)
+    assert {path for path in work.rglob("*") if not path.is_dir()} == {work / "first" / "mine.json", work / "link"}
+    (work / "first" / "mine.json").unlink()
+    (work / "link").unlink()
+    journal.remove_listed(work)
+    assert not work.exists()
+
+
+def test_what_stands_in_the_place_of_a_result_stays(tmp_path: Path) -> None:
+    """Also a folder, and a link to nowhere; what is accepted, or the same, is replaced."""
+    file, folder, link = tmp_path / "r.json", tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    (folder / "mine").touch()
+    link.symlink_to("nowhere")
+    for path in (file, folder, link):
+        for _ in range(2):
+            journal.write_text(path, "new", replaces=journal.nothing)
+    journal.write_text(file, "newer", replaces=lambda old: old.read_text() == "new")
+    assert file.read_text() == "newer"
+    assert (tmp_path / "folder.old" / "mine").is_file()
+    assert os.readlink(tmp_path / "link.old") == "nowhere"
+    assert len([*tmp_path.iterdir()]) == 5

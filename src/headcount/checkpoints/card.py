@@ -5,6 +5,7 @@ Reads a record and the card of the model that was pruned; knows no models.
 
 from __future__ import annotations
 
+import hashlib
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from headcount.statistics import Comparison
 
 CARD, BESIDE_README = "README.md", "MODEL_CARD.md"  # the second if the user has a README.md
 _CARRIED = ("license", "license_name", "license_link", "language", "pipeline_tag", "datasets")
+_SEAL = "<!-- As headcount wrote it: "
 _TAGS = ["headcount", "pruned", "attention-heads"]
 _LOADING = {
     "stock": "AutoModel.from_pretrained and its relatives load the folder: every layer has as many heads.",
@@ -36,7 +38,8 @@ def write_card(
     settings = {name: base[name] for name in _CARRIED if base.get(name) is not None}
     hub_id = base.get("base_model") if Path(source).exists() else source  # a local path means nothing to others
     data = ModelCardData(**settings, base_model=hub_id, tags=_TAGS, library_name="transformers")
-    journal.write_text(folder / name, f"---\n{data.to_yaml()}\n---\n\n{_text(record, Path(source).absolute().name)}")
+    text = f"---\n{data.to_yaml()}\n---\n\n{_text(record, Path(source).absolute().name)}"
+    journal.write_text(folder / name, f"{text}{_seal(text)}")
 
 
 def _base_card(source: str, revision: str | None) -> dict[str, Any]:
@@ -52,9 +55,17 @@ def card_name(folder: Path) -> str:
 
 
 def is_card(path: Path) -> bool:
-    """Whether a file is a card that `write_card` wrote."""
+    """Whether a file is a card as `write_card` wrote it; with changes of the user, it is theirs."""
     tags = _metadata(path).get("tags")
-    return isinstance(tags, list) and all(tag in tags for tag in _TAGS)
+    if not isinstance(tags, list) or not all(tag in tags for tag in _TAGS):
+        return False
+    text, start, end = path.read_text(encoding="utf-8").partition(_SEAL)
+    return not start or f"{start}{end}" == _seal(text)  # those of earlier versions have no seal
+
+
+def _seal(text: str) -> str:
+    """A comment with the hash of a card, by which changes are noticed."""
+    return f"{_SEAL}{hashlib.sha256(text.encode()).hexdigest()[:40]} -->\n"
 
 
 def _metadata(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from headcount.checkpoints.export_list import FILE as EXPORT_LIST
 from headcount.checkpoints.export_list import is_exported
 from headcount.checkpoints.folder import CONFIG, GENERATION, is_weight_file
 from headcount.checkpoints.standalone import FILES, MODULE
+from headcount.record.earlier import is_earlier
 from headcount.record.model_folder import folder_record
 
 _STUDIES = ("prune", "train")  # whose records describe the model in the folder
@@ -32,18 +33,21 @@ def outlives(old: Path, fresh: Path, *, keep_companions: bool) -> bool:
 def move_in(fresh: Path, folder: Path) -> None:
     """Move the files of a new model into a folder, file by file. Files of the user stay: a README.md under its name.
 
-    Others of the same name as a new one stay as NAME.old.
+    Others of the same name as a new one stay as NAME.old. What a killed run has moved is the same, but for its times.
     """
     for file in sorted(fresh.iterdir(), key=Path.is_dir):  # files first: modules.json says whose the folders are
         target = folder / file.name
         if file.name == CARD and card_name(folder) != CARD:
             target = folder / BESIDE_README
-        stays = os.path.lexists(target) and outlives(target, fresh, keep_companions=False)
-        if stays and not journal.same_file(target, file):
-            target.rename(journal.free_name(target))
-        elif target.is_dir() and not target.is_symlink():
-            journal.remove_folder(target)  # of a run that was killed here
+        if os.path.lexists(target) and not (journal.same(target, file) or _is_earlier_record(target, file)):
+            journal.set_aside(target)
+        elif target.is_dir():
+            journal.remove_folder(target)
         file.replace(target)
+
+
+def _is_earlier_record(old: Path, new: Path) -> bool:
+    return old.name == "record.json" and is_earlier(old, journal.read_json(new))
 
 
 def _is_part(path: Path) -> bool:

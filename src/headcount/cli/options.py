@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
 from math import isfinite
@@ -115,25 +114,10 @@ class Output:
         if self.out is None or self.unfinished is None or not processes.is_main():
             return []
         remove_outdated(self.out / "figures", self.out / "record.json", record)
-        self._keep_other_record(self.out / "record.json", record)
         record.save(self.out / "record.json")
         figures = write_all(record, self.out / "figures", self.formats)
         unfinished.remove_unfinished(self.unfinished, record)
         return figures
-
-    def _keep_other_record(self, file: Path, record: Record) -> None:
-        """Rename a record with other settings, data or weights to record.json.old; one with the same is replaced."""
-        from headcount import journal
-
-        def settings(plain: Mapping[str, Any]) -> dict[str, Any]:
-            """Of the signature, and those that show in what was measured: all of it but the numbers."""
-            named = {name: value for name, value in plain["signature"].items() if name not in ("time", "versions")}
-            return {**named, "parts": _without_numbers(plain.get("parts"))}
-
-        if file.is_file() and settings(journal.read_json(file)) != settings(record.to_plain()):
-            earlier = journal.free_name(file)
-            file.rename(earlier)
-            warnings.warn(f"The record of an earlier run with other settings or data is now {earlier}.", stacklevel=2)
 
     def present(self, record: Record, command: str = "") -> None:
         """Save a record and print it, with the paths of its files. command: the next useful command, to print."""
@@ -149,15 +133,6 @@ class Output:
         from headcount.cli import show
 
         show.result(record, as_json=self.as_json, all_rows=self.all_rows, note=note, hints=hints)
-
-
-def _without_numbers(plain: Any) -> Any:
-    """Parts of a record with 0 for every number that is not whole."""
-    if isinstance(plain, dict):
-        return {name: _without_numbers(value) for name, value in plain.items()}
-    if isinstance(plain, list):
-        return [_without_numbers(value) for value in plain]
-    return 0.0 if isinstance(plain, float) else plain
 
 
 def written(out: Path, *, figures: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,12 @@ NAME, _NOTE = "unfinished", "study.json"
 _SETTINGS = {
     "ablate": ("first/*-of-*/work.json", "choice/*-of-*/work.json", "second/*-of-*/work.json"),
     "agreement": ("*/*-of-*/work.json",),
+    "curves": ("*/*-of-*/work.json",),
     "score": ("*-of-*/work.json",),
     "specialisation": ("*/subject.json",),
     "tradeoff": ("work.json",),
 }
 
-_ENDINGS = (".json", ".jsonl", ".safetensors", ".claim")  # of files that commands write into their unfinished work
 _PARTS = {  # files or folders with the names of the parts that are left out of a command by other options
     "ablate": ("*/",),
     "agreement": ("*/", "finished/*/*.safetensors"),
@@ -34,7 +34,7 @@ _PARTS = {  # files or folders with the names of the parts that are left out of 
 
 def check_unfinished(folder: Path, study: str) -> None:
     """Raise if a folder has the work of another command, or files that are not of unfinished work."""
-    if not _has_work(folder):
+    if all(map(journal.is_being_written, _work(folder))):  # such as the note, by another process of this command
         return
     owner = _owner(folder)
     if owner is None:
@@ -52,17 +52,19 @@ def check_unfinished(folder: Path, study: str) -> None:
 @contextmanager
 def noted(folder: Path, study: str) -> Iterator[None]:
     """Note whose work a folder has, if the command resumes. Without any work, no folder stays."""
-    if study not in _SETTINGS or not processes.is_main():
+    if study not in _SETTINGS:
         yield
         return
-    journal.write_json(folder / _NOTE, {"study": study})
-    try:
-        yield
-    finally:
-        if not _has_work(folder):
-            (folder / _NOTE).unlink(missing_ok=True)
-            with suppress(OSError):  # another process has begun
-                folder.rmdir()
+    with journal.listed(folder):
+        if not processes.is_main():
+            yield
+            return
+        journal.write_json(folder / _NOTE, {"study": study})
+        try:
+            yield
+        finally:
+            if not _has_work(folder):
+                journal.remove_listed(folder)
 
 
 def remove_unfinished(folder: Path, record: Record) -> None:
@@ -72,13 +74,7 @@ def remove_unfinished(folder: Path, record: Record) -> None:
     """
     if record.study not in _SETTINGS or not _begun_parts(folder, record.study) <= _finished_parts(record):
         return
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    written = [path for path in files if path.suffix in _ENDINGS]
-    if len(written) == len(files):
-        journal.remove_folder(folder)
-        return
-    for path in written:  # files of the user stay
-        path.unlink(missing_ok=True)
+    journal.remove_listed(folder)
 
 
 def _begun_parts(folder: Path, study: str) -> set[str]:
@@ -105,8 +101,14 @@ def _finished_parts(record: Record) -> set[str]:
 
 
 def _has_work(folder: Path) -> bool:
-    """Whether a folder has a file besides the note. Finished pieces leave empty folders."""
-    return any(path.is_file() and path != folder / _NOTE for path in folder.rglob("*"))
+    return bool(_work(folder))
+
+
+def _work(folder: Path) -> list[Path]:
+    """Files of a folder besides the note and the list. Finished pieces leave empty folders."""
+    return [
+        path for path in folder.rglob("*") if path.is_file() and path not in (folder / _NOTE, folder / journal.LIST)
+    ]
 
 
 def _owner(folder: Path) -> str | None:

@@ -13,6 +13,7 @@ A search without training resumes from DIR.unfinished/, which is deleted after D
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -31,7 +32,7 @@ from headcount.pruning.adaptation import full_precision_accelerator
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import run
 from headcount.pruning.saving import Saving
-from headcount.pruning.trail import has_trail, is_trail
+from headcount.pruning.trail import has_further_steps, has_trail
 from headcount.record import Record, Signature
 from headcount.record.results.prune import Pruning
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
@@ -110,7 +111,7 @@ def prune_in_folder(
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
             if search_folder and processes.is_main():
-                record.save(search_folder / _RECORD)
+                journal.write_json(search_folder / _RECORD, record.to_plain())
             saving.save(pruned.model, out, record, pruned.chosen_on)
         return record
     check_apart(data.train, data.measure)
@@ -136,7 +137,7 @@ def _finished(out: Path, saving: Saving) -> Record[Pruning]:
 
 @contextmanager
 def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Data) -> Iterator[Path]:
-    """Provide OUT.unfinished for the steps of a search without training, and delete it if the block succeeds.
+    """Provide OUT.unfinished for the steps of a search without training, and finish it if the block succeeds.
 
     The budget may change when the command is repeated: a longer search continues a shorter one.
     """
@@ -146,10 +147,11 @@ def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Da
             f"{folder} has files that headcount did not write, in the place of unfinished work; move them, or give "
             "another folder."
         )
-    _claim_states(folder, settings, model, data, any_budget=True)
-    yield folder
+    with journal.listed(folder) if processes.is_main() else nullcontext():
+        _claim_states(folder, settings, model, data, any_budget=True)
+        yield folder
     if processes.is_main():
-        _remove_search(folder)
+        _finish_search(folder)
 
 
 @contextmanager
@@ -190,17 +192,21 @@ def clear_finished(out: Path) -> None:
     journal.recover(folder.resolve())
     records = [path / _RECORD for path in (folder, out)]
     if all(path.is_file() for path in records) and len({path.read_bytes() for path in records}) == 1:
-        _remove_search(folder)
+        _finish_search(folder)
 
 
-def _remove_search(folder: Path) -> None:
-    """Remove the files of a search; the folder too, unless the user has written something else into it."""
-    files = [path for path in journal.contents(folder) if path.name in (*_NO_STATES, _RECORD) or is_trail(path)]
-    if len(files) == len(journal.contents(folder)):
-        journal.remove_folder(folder)
+def _finish_search(folder: Path) -> None:
+    """Remove a search whose result is saved, unless it has further steps: of a longer one, which can resume."""
+    taken = Record.load(folder / _RECORD).parts.choice_details.search or ()
+    if not has_further_steps(folder, taken):
+        journal.remove_listed(folder)
         return
-    for path in sorted(files, key=lambda path: path.name == _SETTINGS):  # last: it makes the rest unfinished work
-        path.unlink()
+    (folder / _RECORD).unlink()
+    warnings.warn(
+        f"{folder} has the steps of a longer search, with which the same command and a smaller --keep resumes. Delete "
+        "it if you do not need them.",
+        stacklevel=2,
+    )
 
 
 def _search_folder(out: Path) -> Path:

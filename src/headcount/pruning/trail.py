@@ -70,9 +70,13 @@ def follow(
 
 def has_trail(folder: Path) -> bool:
     """Whether a folder has steps of a search."""
-    return any(map(is_trail, journal.contents(folder)))
+    return any(_trails(folder))
 
 
-def is_trail(path: Path) -> bool:
-    """Whether a file has the steps of a search."""
-    return path.match(f"{_PREFIX}*.json")
+def has_further_steps(folder: Path, taken: Sequence[SearchStep]) -> bool:
+    """Whether a folder has steps of a search besides those that were taken."""
+    return any(step not in taken for trail in _trails(folder) for step in trail.read())
+
+
+def _trails(folder: Path) -> list[Trail]:
+    return [Trail(file) for file in sorted(folder.glob(f"{_PREFIX}*.json"))]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from headcount import journal, notebook
 from headcount.errors import HeadcountError, RecordError, UnknownHead
 from headcount.record.codec import decode, encode
+from headcount.record.earlier import is_earlier
 from headcount.registry import Registry
 
 if TYPE_CHECKING:
@@ -123,8 +124,12 @@ class Record(Generic[Parts]):
         return _COMMANDS.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
     def save(self, path: str | Path) -> Path:
-        """Write the record to a file atomically."""
-        return journal.write_json(path, self.to_plain())
+        """Write the record to a file atomically.
+
+        What stands there stays as NAME.old, unless it is a record of the same settings with the same parts or fewer.
+        """
+        plain = self.to_plain()
+        return journal.write_json(path, plain, replaces=lambda file: is_earlier(file, plain))
 
     def to_plain(self) -> dict[str, Any]:
         """The record as dicts, lists, numbers and strings."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headcount import journal
 from headcount.errors import HeadcountError, RecordError, UnknownName, UsageError
 from headcount.record import Record
+from headcount.record.earlier import is_earlier
 from headcount.record.results.ledger import Ledger
 from headcount.record.results.pool import Pool
 from headcount.record.results.specialisation import Specialisation
@@ -158,7 +159,7 @@ def fitting(record: Record) -> tuple[str, ...]:
 def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Draw a figure into a folder: NAME.png and so on, NAME.csv with its numbers, NAME.txt with its caption.
 
-    Files of these names that are not of such a figure stay as NAME.png.old and so on.
+    Files of these names with other content stay as NAME.png.old and so on.
     """
     from matplotlib import rc_context
 
@@ -170,19 +171,15 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
         drawing.canvas.draw_without_rendering()
     drawing.canvas.set_layout_engine("none")
     numbers = _csv(drawing.rows)
-    if not _is_drawn(folder, name):
-        for file in filter(Path.exists, _files(folder, name, formats)):
-            with suppress(FileNotFoundError):  # another process draws here too
-                if not _is_begun(file, numbers):
-                    file.rename(journal.free_name(file))
+    begun = not _is_drawn(folder, name)
     data = [  # before the pictures: by them the figure is known
-        journal.write_text(folder / f"{name}.csv", numbers),
-        journal.write_text(folder / f"{name}.txt", drawing.caption + "\n"),
+        journal.write_text(folder / f"{name}.csv", numbers, replaces=lambda file: begun and _is_begun(file, numbers)),
+        journal.write_text(folder / f"{name}.txt", drawing.caption + "\n", replaces=journal.nothing),
     ]
     written = []
     for format_name in formats:
         file = folder / f"{name}.{format_name}"
-        with journal.new_file(file) as fresh, rc_context(STYLE):
+        with journal.new_file(file, replaces=journal.nothing) as fresh, rc_context(STYLE):
             drawing.canvas.savefig(
                 fresh, format=format_name, bbox_inches="tight", metadata=_SAME_EVERY_TIME[format_name]
             )
@@ -225,13 +222,36 @@ def remove_outdated(folder: Path, file: Path, record: Record) -> None:
     """Remove the figures beside the file of a record that this record replaces, unless the numbers are the same.
 
     Only those that the replaced record has: others are the user's. The new ones may have other formats, or be fewer:
-    those that stayed would show other numbers than the record.
+    those that stayed would show other numbers than the record. If that one stays as record.json.old, its figures stay
+    in figures.old.
     """
-    if not file.is_file() or journal.read_json(file).get("parts") == record.to_plain()["parts"]:
+    plain = record.to_plain()
+    if not file.is_file() or journal.read_json(file).get("parts") == plain["parts"]:
         return
-    for name in fitting(_replaced(file) or record):
-        for drawn in _files(folder, name) if _is_drawn(folder, name) else ():
-            drawn.unlink(missing_ok=True)
+    replaced = _replaced(file)
+    drawn = [name for name in fitting(replaced or record) if _is_drawn(folder, name)]
+    outdated = [picture for name in drawn for picture in _files(folder, name) if picture.is_file()]
+    if replaced is not None and is_earlier(file, plain):
+        _remove_drawn(drawn, outdated, replaced)
+        return
+    ending = journal.free_name(file).name.removeprefix(file.name)
+    for picture in outdated:
+        aside = folder.with_name(f"{folder.name}{ending}")
+        aside.mkdir(exist_ok=True)
+        picture.rename(journal.free_name(aside / picture.name))
+
+
+def _remove_drawn(names: Sequence[str], pictures: Sequence[Path], record: Record) -> None:
+    """Remove the figures of a record. Those that are not as it is drawn, as the user has changed them, stay as .old."""
+    with tempfile.TemporaryDirectory() as folder:
+        formats = [name for name in FORMATS if any(picture.suffix == f".{name}" for picture in pictures)]
+        for name in names:
+            write(name, [record], Path(folder), formats)
+        for picture in pictures:
+            if journal.same_file(picture, Path(folder) / picture.name):
+                picture.unlink()
+            else:
+                journal.set_aside(picture)
 
 
 def _replaced(file: Path) -> Record | None:

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import permutations
 from math import ceil, floor
+from pathlib import Path
 
 import numpy as np
 from torch import nn
 
 from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import UsageError
+from headcount.heads import HeadGrid
+from headcount.journal import Shelf
 from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
 from headcount.record import Record, Signature
 from headcount.record.results.curves import Curve, Curves, Gain, Lead
-from headcount.scores.score import members
+from headcount.scores.pieces import shelf
+from headcount.scores.score import members, options_of, score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import (
@@ -38,6 +42,8 @@ from headcount.statistics import (
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
+
+_STORED = ("removed", "masks", "statistics", "tied")  # of the steps of a curve
 
 
 @dataclass(frozen=True)
@@ -84,12 +90,17 @@ def pruning_curves(
     measure_on: Task | None = None,
     plan: CurvePlan | None = None,
     name: str = "",
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Record[Curves]:
-    """Scores are computed on `task`, quality on `measure_on`. By default on `task` too, which the record states."""
+    """Scores are computed on `task`, quality on `measure_on`. By default on `task` too, which the record states.
+
+    folder: for unfinished work, from which the same call resumes: finished scores and curves.
+    """
     plan, measured = plan or CurvePlan(), measure_on or task
     kinds = tuple(locate(model).kinds)
-    lines = list(_lines(model, task, measured, plan, kinds, progress))
+    finished = shelf(folder / "finished" if folder else None, model, task, _identity(model, task, measured, plan))
+    lines = list(_lines(model, task, measured, plan, kinds, folder, finished, progress))
     quality = lines[0].steps[0].quality
     by_kind = tuple(line.result() for line in lines if line.kinds != kinds)
     against_random = _against_random(lines, kinds)
@@ -110,8 +121,60 @@ def pruning_curves(
     return Record("curves", signature, parts)
 
 
+def _identity(model: nn.Module, task: Task, measured: Task, plan: CurvePlan) -> dict[str, object]:
+    """Settings that finished curves depend on."""
+    measuring = {"data": measured.fingerprint, "metric": measured.metric.name, **measured.identity}
+    return {"weights": weight_hash(model), "data": task.fingerprint, "measured": measuring, "plan": asdict(plan)}
+
+
+@dataclass(frozen=True)
+class _KeptOrder(Order):
+    """An order whose scores are kept until all curves are finished; those that are computed again are not."""
+
+    folder: Path | None = None
+    finished: Shelf | None = None
+
+    def scores(self, model: nn.Module, task: Task) -> HeadGrid:
+        if self.finished is None or self.recompute or self.options:
+            return super().scores(model, task)
+        name = f"scores-{self.score}"
+        earlier = self.finished.get(name)
+        if earlier is None:
+            pieces = {"folder": self.folder / self.score if self.folder else None}
+            options = pieces if "folder" in options_of(self.score) else {}
+            earlier = {"scores": np.asarray(score(self.score, model, task, **options).numbers())}
+            self.finished.put(name, earlier)
+        return HeadGrid(list(zip(locate(model).heads, earlier["scores"].tolist(), strict=True)))
+
+
+def _kept_steps(name: str, model: nn.Module, measured: Task, finished: Shelf | None) -> list[Step] | None:
+    """The steps of a curve that was finished before an interruption."""
+    stored = finished.get(name) if finished else None
+    if stored is None:
+        return None
+    heads, steps = locate(model).heads, []
+    for removed, mask_H, statistics, tied in zip(*(stored[key] for key in _STORED), strict=True):
+        mask = HeadGrid(list(zip(heads, mask_H.tolist(), strict=True)))
+        signature = Signature(data=measured.fingerprint, arguments={"metric": measured.metric.name})
+        steps.append(Step(int(removed), mask, Quality.of(measured.metric, statistics, signature), int(tied)))
+    return steps
+
+
+def _keep_steps(name: str, steps: Sequence[Step], finished: Shelf | None) -> None:
+    if finished is not None:
+        rows = ((step.removed, step.mask.numbers(), step.quality.statistics, step.tied) for step in steps)
+        finished.put(name, dict(zip(_STORED, map(np.array, zip(*rows, strict=True)), strict=True)))
+
+
 def _lines(
-    model: nn.Module, task: Task, measured: Task, plan: CurvePlan, kinds: tuple[str, ...], progress: Progress
+    model: nn.Module,
+    task: Task,
+    measured: Task,
+    plan: CurvePlan,
+    kinds: tuple[str, ...],
+    folder: Path | None,
+    finished: Shelf | None,
+    progress: Progress,
 ) -> Iterator[_Line]:
     totals = Counter(head.kind for head in locate(model).heads)
     fewest = min(totals.values())
@@ -130,19 +193,26 @@ def _lines(
                 *([] if seed is None else [f"#{seed + 1}"]),
             ]
         )
-        steps = curve(
-            model, task, order, counts, measure_on=measured, restrictions=Restrictions(removable_kinds),
-            progress=named(f"pruning by {name}", progress),
-        )  # fmt: skip
-        return _Line(order.score, removable_kinds, list(steps), seed)
+        steps = _kept_steps(name, model, measured, finished)
+        if steps is None:
+            running = curve(
+                model, task, order, counts, measure_on=measured, restrictions=Restrictions(removable_kinds),
+                progress=named(f"pruning by {name}", progress),
+            )  # fmt: skip
+            steps = list(running)
+            _keep_steps(name, steps, finished)
+        return _Line(order.score, removable_kinds, steps, seed)
+
+    def by_score(score_name: str) -> Order:
+        return _KeptOrder(score_name, plan.recompute, folder=folder, finished=finished)
 
     for name in plan.orders:
-        yield line(Order(name, plan.recompute), kinds)
+        yield line(by_score(name), kinds)
     for seed in range(plan.random):
         yield line(Order("random", options=(("seed", seed),)), kinds, seed)
     if plan.by_kind and len(kinds) > 1:
         for kind in kinds:
-            yield line(Order(plan.orders[0], plan.recompute), (kind,))
+            yield line(by_score(plan.orders[0]), (kind,))
 
 
 def _against_random(lines: Sequence[_Line], kinds: tuple[str, ...]) -> dict[str, tuple[Gain, ...]]:

@@ -69,7 +69,7 @@ def _run(
     _claim_texts(subject, [part for part in makers if part in wanted or _file(out, part).is_file()], out)
     claim_inputs(out, subject.model, subject.choosing)
     for part in outdated:  # only now: a command that is refused removes nothing
-        _file(out, part).unlink(missing_ok=True)
+        journal.set_aside(_file(out, part))
     signature = Signature(settings.model, arguments={"data": settings.source.data})
     missing = {part: reason for part, reason in earlier.missing.items() if part in makers and part not in wanted}
     combined = Combined(name, {}, missing, json.loads(json.dumps(asdict(settings))))
@@ -92,7 +92,7 @@ def _run(
             combined = replace(combined, records={**combined.records, part: part_record})
         record = Record("combined", signature, combined)
         if not set(combined.records) <= saved_parts:  # a record with more parts, of an earlier run, stays until the end
-            record.save(out / "record.json")
+            _save(record, out)
         refresh(record)
     return Record("combined", signature, combined)
 
@@ -132,9 +132,21 @@ def _save_last(
         missing = {part: reason for part, reason in record.parts.missing.items() if part not in from_files}
         records = {part: by_part[part] for part in makers if part in by_part}
         last = complete(replace(record, parts=replace(record.parts, records=records, missing=missing)))
-        last.save(out / "record.json")
+        _save(last, out)
         if _versions(out, makers) == versions:
             return last
+
+
+def _save(record: Record[Combined], out: Path) -> None:
+    """Save the record of the folder. One of the same settings is of another process, or of an earlier state."""
+    journal.write_json(
+        out / "record.json", record.to_plain(), replaces=lambda _: _earlier(out).settings == record.parts.settings
+    )
+
+
+def save_part(record: Record, out: Path, part: str) -> None:
+    """Save a part of the folder that is computed from others, anew whenever these are more."""
+    journal.write_json(_file(out, part), record.to_plain())
 
 
 def _file(out: Path, part: str) -> Path:

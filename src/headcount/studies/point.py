@@ -21,6 +21,7 @@ from headcount.pruning.run import Pruned, run
 from headcount.pruning.saving import Saving
 from headcount.pruning.way import Way, scratch_pipeline
 from headcount.record.codec import decode, encode
+from headcount.record.earlier import is_earlier
 from headcount.record.results.prune import GatesEnd
 from headcount.record.results.tradeoff import Point
 from headcount.studies.kept import Looking
@@ -51,13 +52,15 @@ class Models:
         return all((self.path(arm) / "config.json").is_file() for arm in arms)
 
     def save(self, arm: Arm, pruned: Pruned, chosen_before: Sequence[Examples]) -> None:
-        """Save the model of a point. It replaces one that other settings left under its name.
+        """Save the model of a point. One of other settings under its name stays as NAME.old.
 
         chosen_before: the examples that its heads were chosen on before its pipeline was run.
         """
-        saving = replace(self.saving, overwrite=True)
+        saving, folder = replace(self.saving, overwrite=True), self.path(arm)
         record, chosen_on = saving.completed(pruned.model, pruned.record), [*chosen_before, *pruned.chosen_on]
-        saving.save(pruned.model, self.path(arm), record, chosen_on)
+        if processes.is_main() and not is_earlier(folder / "record.json", record.to_plain()):
+            journal.set_aside(folder)
+        saving.save(pruned.model, folder, record, chosen_on)
 
 
 def point_names(points: Iterable[Point], seeds: Sequence[int]) -> set[str]:
@@ -114,7 +117,7 @@ def point(inputs: PointInputs, arm: Arm, *, wait: bool = False) -> PointFile | N
         return _together(inputs, arm)
     file = inputs.file(arm)
     while True:
-        with locks.alone(file.with_suffix(".claim")) as claimed:
+        with locks.alone(file.with_suffix(locks.CLAIM)) as claimed:
             earlier = PointFile.read(file) if file.is_file() else None
             if earlier is not None and inputs.complete(arm, earlier):
                 return earlier

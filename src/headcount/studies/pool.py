@@ -127,9 +127,18 @@ def _save_pool(folders: Sequence[Path], out: Path) -> Record[Pool]:
     while True:
         studies = _finished(folders)
         record = pool(studies)
-        record.save(out / _RECORD)
+        journal.write_json(out / _RECORD, record.to_plain(), replaces=_is_made_of_folders)
         if len(_finished(folders)) == len(studies):
             return record
+
+
+def _is_made_of_folders(file: Path) -> bool:
+    """Whether a record is of studies that are all still in folders beside it: nothing is lost with it."""
+    try:
+        pooled = Record.load(file).parts
+    except RecordError:
+        return False
+    return isinstance(pooled, Pool) and {_resolved(model) for model in pooled.studies} <= set(_begun(file.parent))
 
 
 def folder_names(models: Sequence[str]) -> list[str]:

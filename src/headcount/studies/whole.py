@@ -13,7 +13,7 @@ from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.record.results.combined import Combined
 from headcount.studies.parts import PARTS
-from headcount.studies.parts_folder import run_parts
+from headcount.studies.parts_folder import run_parts, save_part
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.subject import StudySubject
 
@@ -47,7 +47,7 @@ def whole_study(
 
     def complete(record: Record[Combined]) -> Record[Combined]:
         record = with_ledger(_completed_roles(record, out))
-        record.parts.records[LEDGER].save(out / "parts" / f"{LEDGER}.json")
+        save_part(record.parts.records[LEDGER], out, LEDGER)
         return record
 
     makers = {part: PARTS[part] for part in PAPERS[name]}
@@ -64,7 +64,7 @@ def _completed_roles(record: Record[Combined], out: Path) -> Record[Combined]:
     if "roles" not in records or "relevance" not in records or records["roles"].parts.relevance is not None:
         return record
     records["roles"] = with_relevance(records["roles"], records["relevance"])
-    records["roles"].save(out / "parts" / "roles.json")
+    save_part(records["roles"], out, "roles")
     return replace(record, parts=replace(record.parts, records=records))
 
 

@@ -192,4 +192,6 @@ class Run:
         config = (self._final / "model" / "config.json").replace(self.work / "final.json")
         move_in(self._final / "model", self.out)
         journal.remove_folder(self._final)
+        if not journal.same_file(self.out / "config.json", config):  # that of a run that is finished is the same
+            journal.set_aside(self.out / "config.json")
         config.replace(self.out / "config.json")

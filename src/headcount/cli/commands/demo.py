@@ -26,6 +26,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.html import page
+    from headcount.report.page_file import is_page
     from headcount.studies.demo import REPORT, demo, train_model
     from headcount.training.run import Watch
 
@@ -33,7 +34,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:
     console, report = show.console(), out / REPORT
 
     def refresh(record: Record) -> None:
-        journal.write_text(report, page([record], title="headcount demo"))
+        journal.write_text(report, page([record], title="headcount demo"), replaces=is_page)
 
     show.line(console, "A translation model learns the embedded corpus.")
     with show.Training() as display:

@@ -109,12 +109,17 @@ def _refuse_translations_of_user(file: Path) -> None:
 
 
 def remove_replaced_translations(file: Path) -> None:
-    """Remove the translations of the result that is about to be replaced; its record has them too."""
+    """Set the translations of the result that is about to be replaced aside."""
+    from headcount import journal
     from headcount.record.model_folder import folder_record
 
     replaced = folder_record(str(file.parent), "evaluate")
-    if replaced is not None and replaced.parts.translations is not None:
-        file.unlink(missing_ok=True)
+    if replaced is None or replaced.parts.translations is None or not file.is_file():
+        return
+    if file.read_bytes() == _lines(replaced).encode():  # its record has them too
+        file.unlink()
+    else:
+        journal.set_aside(file)
 
 
 def write_translations(file: Path, record: Record[Evaluation]) -> None:
@@ -122,7 +127,11 @@ def write_translations(file: Path, record: Record[Evaluation]) -> None:
     from headcount import journal
 
     if record.parts.translations is not None:
-        journal.write_text(file, "".join(f"{one_line(text)}\n" for text in record.parts.translations))
+        journal.write_text(file, _lines(record), replaces=journal.nothing)
+
+
+def _lines(record: Record[Evaluation]) -> str:
+    return "".join(f"{one_line(text)}\n" for text in record.parts.translations or ())
 
 
 def _check(work: data.Workload) -> None:

@@ -58,6 +58,7 @@ def COMMAND(
     from headcount.checkpoints.loading import quiet
     from headcount.cli import show
     from headcount.report.html import page
+    from headcount.report.page_file import is_page
     from headcount.studies.explore import ExploreSettings, explore
 
     if len(texts) > _TEXTS:
@@ -68,7 +69,7 @@ def COMMAND(
     quiet()
 
     def refresh(record: Record) -> None:
-        journal.write_text(report, page([record]))
+        journal.write_text(report, page([record]), replaces=is_page)
 
     with _naming(report), options.reserved(folder, shared=True), show.Bars() as bars:
         record = explore(

@@ -8,8 +8,6 @@ import click
 
 from headcount.cli import options
 
-_BRAND = b'<span class="brand">headcount</span>'  # in page/page.html
-
 
 @click.command("report")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
@@ -39,12 +37,13 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool
             terminal.show(console, pooled_records(options.read_records(records)), tables=not short, all_rows=all_rows)
         return
     from headcount.report.html import page
+    from headcount.report.page_file import write_page
 
     file = out / "report.html" if out.is_dir() else out
     journal.check_place(file)
     _check_page(file)
     with show.working("Drawing"), displayed(records):
-        written = journal.write_text(file, page(pooled_records(options.read_records(records)), title=title))
+        written = write_page(file, page(pooled_records(options.read_records(records)), title=title))
     show.line(console, f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     show.line(
         console, "Next: open it in a browser; headcount figure all RECORD draws its figures for a paper.", dim=True
@@ -53,7 +52,7 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool
 
 def _check_page(file: Path) -> None:
     """Raise if another file than a page of headcount, such as a record, stands in the place of the page."""
-    if file.is_file():
-        content = file.read_bytes()
-        if content and _BRAND not in content:
-            raise click.UsageError(f"{file} is not a page of headcount and would be overwritten. Give another --out.")
+    from headcount.report.page_file import is_page
+
+    if file.is_file() and file.stat().st_size and not is_page(file):
+        raise click.UsageError(f"{file} is not a page of headcount and would be overwritten. Give another --out.")
