@@ -49,8 +49,8 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
     assert done.exit_code == 0, done.output
     assert "report.html in a browser" in done.output
     record = Record.load(small / "study" / "record.json")
-    assert list(record.parts.missing) == ["attention"], "a vocabulary of 300 pieces has no rare ones"
-    assert {*record.parts.records, "attention"} == set(whole.PAPERS["all"])
+    assert not record.parts.missing
+    assert {*whole.PAPERS["all"]} <= set(record.parts.records)
     page = (small / "report.html").read_text(encoding="utf-8")
     assert "headcount demo" in page
     assert len(hc.locate(hc.load(small / "smaller")).heads) == round(0.6 * 24)
