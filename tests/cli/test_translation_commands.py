@@ -466,7 +466,6 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
         (["--choose", "l0"], "a budget (--keep)"),
         (["--choose", "subset", "--penalty", "1"], "not an option of --choose subset"),
         (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite cannot be used when training"),
-        (["--choose", "l0", "--keep", "5", "--choose-limit", "9"], "--choose-limit is for texts that scores"),
         (["--choose", "l0", "--keep", "5", "--steps", "0"], "at least 1 step; got steps=0"),
         (["--choose", "subset", "--keep", "5", "--annealed", "0"], "0.0<x"),
     ],

@@ -73,7 +73,7 @@ def test_unknown_figures_and_formats_are_refused(tmp_path: Path) -> None:
 
 def test_two_records_stand_side_by_side() -> None:
     drawing = draw("ablation-map", [ablation(), ablation("shop/model-b", seed=7)])
-    assert [plot.get_title().split(":")[0] for plot in drawing.canvas.axes] == ["model-a", "model-b"]
+    assert [plot.get_title().partition("\n")[0] for plot in drawing.canvas.axes] == ["model-a", "model-b"]
     assert len(drawing.rows) == 2 * len(ablation().parts.one_out)
 
 

@@ -192,8 +192,6 @@ class _Job:
         """Raise for options that would do nothing."""
         if not pipeline.random:
             options.refuse(["seed"], "has an effect only with --choose random, l0 or subset, or with --tune")
-        if pipeline.chooser.trains or not pipeline.reads:
-            options.refuse(["choose_limit"], "is for texts that scores are computed on; gates have --train-limit")
         if pipeline.compensate == "none":
             options.refuse(["add_bias", "calibrate_split"], "is for --compensate")
         elif not self.work:
