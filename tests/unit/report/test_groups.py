@@ -70,6 +70,15 @@ def test_models_that_keep_equally_many_heads_of_a_kind_may_do_so_by_chance() -> 
     assert any(row["low"] < row["high"] for row in rows)
 
 
+def test_of_models_with_heads_of_one_kind_no_number_left_is_chance() -> None:
+    """With 2 heads left in all, of models of one kind, 2 of this kind are left: it had a band up to 4.6."""
+    sites = subjects.even(2, 4, ("encoder",))
+    given = [on("x", subjects.tradeoff(sites, name, pruned="encoder heads")) for name in ("m-0", "m-1")]
+    rows = [dict(row) for row in draw("kept-by-kind", given).rows]
+    assert {row["models"] for row in rows} == {2}
+    assert all(row["low"] == row["left"] == row["high"] for row in rows)
+
+
 def test_layers_of_several_models_are_their_mean() -> None:
     one, other = on("x", tradeoff("m-0")), on("x", tradeoff("m-1"))
     without = [replace(point, heads=()) for point in other.parts.points]
