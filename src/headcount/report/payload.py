@@ -208,12 +208,16 @@ def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:
 
 
 def _played(roles: RolesFound | None, heads: list[str]) -> dict[str, Any] | None:
-    """What is lost if a head does nothing but its role, and without the head."""
-    if roles is None or roles.played is None:
+    """What is lost if a head does nothing but its role, and without the head; shares of what is lost for certain."""
+    played = roles.played if roles else None
+    if played is None:
         return None
-    fields = ("role", "label", "off", "alone", "share_kept")
-    by_head = {head: picked(row, *fields) for head, row in roles.played.by_head.items()}
-    return {"metric": roles.played.metric, "heads": _by_head(by_head, heads)}
+    shares = played.certain
+    by_head = {
+        head: {**picked(row, "role", "label", "off", "alone"), "share_kept": shares.get(head)}
+        for head, row in played.by_head.items()
+    }
+    return {"metric": played.metric, "heads": _by_head(by_head, heads)}
 
 
 def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:

@@ -223,6 +223,20 @@ def test_a_trade_off_of_one_kind_names_what_was_pruned() -> None:
     assert " encoder heads left, " in sections["tradeoff"].answer(some)
 
 
+@pytest.mark.parametrize("off_p", [0.001, 0.01])
+def test_the_card_has_shares_of_the_heads_that_the_answer_counts(off_p: float) -> None:
+    """A p-value of .01 is none for certain among 16 heads: the card said what the role gives of what it is worth."""
+    record = made.roles(made.even(2, 8))
+    head = encode(record.parts.played)["by_head"]["encoder.0.0"]
+    one = {**head, "off": {**head["off"], "p": off_p}}
+    rows = {f"encoder.{layer}.{index}": one for layer in range(2) for index in range(8)}
+    record = records.changed(record, played={"metric": "loss", "value": 2.0, "by_head": rows})
+    (subject,) = payload(subjects([record]))["subjects"]
+    shares = [head["share_kept"] for head in subject["played"]["heads"] if head]
+    assert len(shares) == 16
+    assert all(shares) == any(shares) == (off_p < 0.05 / 16)
+
+
 def test_the_payload_holds_every_head_once_with_its_numbers(whole: str) -> None:
     (subject,) = data_of(whole)["subjects"]
     assert subject["heads"] == made.names(SITES)

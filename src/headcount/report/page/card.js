@@ -39,8 +39,8 @@ function playedPart(subject, place) {
   const played = subject.played?.heads[place];
   if (!played) return [];
   const change = (one) => `${short(one.difference, true)} (${within(one.low, one.high, true)})`, kept = played.share_kept;
-  const share = kept ? ` Of what the head is worth its role gives ${percentOf(kept.value)} (95% ${percentOf(kept.low)} to ${percentOf(kept.high)}).` : " Without it nothing changes for certain: what its role gives cannot be told.";
-  return [make("h3", {}, "Its role alone"), make("p", {}, `Change of ${subject.played.metric} if it does nothing but ${played.role} ${played.label}: ${change(played.alone)}; without the head: ${change(played.off)}.${share}`)];
+  const share = kept ? `Of what the head is worth its role gives ${percentOf(kept.value)} (95% ${percentOf(kept.low)} to ${percentOf(kept.high)}).` : "After Holm's correction for all heads tested like this it may be worth nothing: the share that its role gives cannot be told.";
+  return [make("h3", {}, "Its role alone"), make("p", {}, `Change of ${subject.played.metric} if it does nothing but ${played.role} ${played.label}: ${change(played.alone)}; without the head: ${change(played.off)}. ${share}`)];
 }
 
 function rolesPart(subject, place) {
