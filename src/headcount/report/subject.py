@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +24,7 @@ from headcount.report.joined import joined
 Parts = TypeVar("Parts")
 _MANY = ("score", "prune", "attention", "ledger")  # several per subject, distinguished by their arguments
 _BY = {"tradeoff": "pruned"}  # and of these, distinguished by this part
+_NO_SETTINGS = ("data", "measured_on", "texts", "inputs")  # data, and the hash of all that decides
 _JUDGED = (Ablation, Curves, Tradeoff)  # qualities without some heads, which the page shows beside each other
 
 
@@ -196,7 +198,7 @@ def _by_signature(names: Mapping[str, str], group: Sequence[Subject]) -> list[st
     """Labels with the hash of the weights, the name of the data, and settings, where these differ."""
     weights = [f"weights {subject.weights[:6]}" if subject.weights else "" for subject in group]
     data = [names.get(subject.data, "") for subject in group]
-    different = [marks for marks in (weights, data, *_settings(group)) if len(set(marks)) > 1]
+    different = [marks for marks in (weights, data, *_settings(names, group)) if len(set(marks)) > 1]
     marks_by_subject = [", ".join(filter(None, marks)) for marks in zip(*different, strict=True)] or [""] * len(group)
     return [
         f"{subject.label} ({marks})" if marks else subject.label
@@ -204,12 +206,17 @@ def _by_signature(names: Mapping[str, str], group: Sequence[Subject]) -> list[st
     ]
 
 
-def _settings(group: Sequence[Subject]) -> Iterator[list[str]]:
+def _settings(names: Mapping[str, str], group: Sequence[Subject]) -> Iterator[list[str]]:
     """For each argument that the records of all subjects have: its value in each of them, such as `metric f1`."""
     settings = [subject.settings for subject in group]
     for name in settings[0]:
-        if all(name in other for other in settings) and name not in ("data", "measured_on"):
-            yield [f"{name} {other[name]}" for other in settings]
+        if all(name in other for other in settings) and name not in _NO_SETTINGS:
+            yield [f"{name} {names.get(str(other[name]), _short(other[name]))}" for other in settings]
+
+
+def _short(value: object) -> object:
+    """A value; a hash of data that have no name is as short as elsewhere in labels."""
+    return value[:6] if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{12,}", value) else value
 
 
 def _by_number(group: Sequence[Subject]) -> list[str]:

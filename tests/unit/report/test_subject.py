@@ -88,3 +88,21 @@ def test_subjects_of_the_same_data_are_told_apart_by_their_settings() -> None:
     assert [subject.label for subject in subjects(elsewhere)] == [
         "model-a (data a1, metric accuracy)", "model-a (data a1, metric f1)", "model-a (film, metric f1)"
     ]  # fmt: skip
+
+
+def test_no_hash_makes_a_label_too_long_for_its_place() -> None:
+    """Labels ended in `inputs` or `chosen_on` and 40 to 64 hexadecimal digits."""
+    settings = [
+        {"sizes": [1, 2], "inputs": "ab" * 20, "steps": steps, "chosen_on": f"{steps}cd" * 10} for steps in (60, 90)
+    ]
+    given = [on("a1", made.tradeoff(SITES), **arguments) for arguments in settings]
+    labels = ["model-a (steps 60, chosen_on 60cd60)", "model-a (steps 90, chosen_on 90cd90)"]
+    assert [subject.label for subject in subjects(given)] == labels
+    dev = on("60cd" * 10, made.evaluation(), data="texts/dev")
+    assert subjects([*given, dev])[0].label == "model-a (steps 60, chosen_on dev)"
+
+
+def test_no_sentences_make_a_label_too_long_for_its_place() -> None:
+    """The labels of two records of example sentences were all these sentences."""
+    given = [on("", made.examples(SITES, ["a"]), texts=["A sentence."] * count) for count in (2, 3)]
+    assert [subject.label for subject in subjects(given)] == ["model-a #1", "model-a #2"]
