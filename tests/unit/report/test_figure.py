@@ -190,6 +190,23 @@ def test_panels_of_seconds_name_the_heads_that_were_pruned() -> None:
     assert all("encoder heads left" in title for title in titles if title)
 
 
+def test_titles_of_panels_of_seconds_do_not_overlap() -> None:
+    """Panels of models called a-name-of-26-letters-in-all lay over each other from `2 of 48 encoder heads left` on."""
+    (one,) = records.SAMPLES["tradeoff-time"]
+    some = [
+        replace(
+            records.changed(one, pruned="encoder heads"), signature=Signature(f"a-name-of-26-letters-in-all-{name}")
+        )
+        for name in "ab"
+    ]
+    drawing = draw("tradeoff-time", some)
+    drawing.canvas.draw_without_rendering()
+    extents = [plot.title.get_window_extent() for plot in drawing.canvas.axes if plot.get_title()]
+    rows = [pair for pair in pairwise(extents) if abs(pair[0].y0 - pair[1].y0) < 1]
+    assert rows
+    assert all(left.x1 < right.x0 for left, right in rows)
+
+
 def test_gates_of_a_short_training_are_seen() -> None:
     (one,) = records.SAMPLES["gates-course"]
     details = encode(one.parts.choice_details)

@@ -43,7 +43,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.xaxis.set_minor_formatter(NullFormatter())
         plot.set(xlabel="seconds", ylabel=parts.metric)
         left = f"{keep} of {parts.gated} {pruned_heads(parts)} left"
-        plot.set_title(left if len(records) == 1 else f"{named(record, records)}, {left}")
+        plot.set_title(left if len(records) == 1 else f"{named(record, records)}\n{left}")
     shared_legend(canvas, axes, 6)
     caption = (
         f"{metrics(records)} against the seconds that a way takes for one model: choosing heads, "
