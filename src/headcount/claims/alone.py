@@ -24,8 +24,10 @@ def by_role_alone(models: Sequence[StudiedModel], role: str) -> str:
         return ""
     if len(shares) == 1:
         ((head, share),) = shares
-        return (
-            f"; doing nothing else, {head} gives {share.value:.0%} ({share.low:.0%} to {share.high:.0%}) of its worth"
-        )
-    most = sum(share.low >= _HALF for _, share in shares)
-    return f"; doing nothing else, {most} of {len(shares)} {role} heads give half of their worth by the whole interval"
+        left = f"{share.value:.0%} (95% {share.low:.0%} to {share.high:.0%})"
+        return f"; if {head} does nothing but its role, {left} of its worth is left"
+    half_left = sum(share.low >= _HALF for _, share in shares)
+    return (
+        f"; if {role} heads do nothing but their role, at least half of their worth is left for {half_left} of "
+        f"{len(shares)}, by the whole interval"
+    )

@@ -48,10 +48,13 @@ def test_what_roles_alone_give_stands_beside_their_claims() -> None:
         decoder_0_0=played("syntactic", 0.6, 0.001),
     )  # fmt: skip
     assert everything[0].endswith(
-        "; doing nothing else, 1 of 2 positional heads give half of their worth by the whole interval"
+        "; if positional heads do nothing but their role, at least half of their worth is left for 1 of 2, by the "
+        "whole interval"
     )
-    assert everything[1].endswith("; doing nothing else, encoder.0.2 gives 80% (60% to 90%) of its worth")
-    assert "doing nothing else" not in everything[2]
+    assert everything[1].endswith(
+        "; if encoder.0.2 does nothing but its role, 80% (95% 60% to 90%) of its worth is left"
+    )
+    assert "nothing but" not in everything[2]
 
 
 def test_gates_of_a_trade_off_are_enough() -> None:

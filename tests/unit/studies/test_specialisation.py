@@ -102,12 +102,12 @@ def test_the_cost_is_said_with_its_interval_over_models() -> None:
     rows = [model([cost, 0, 0, 0, cost, 0.0, 0, 0], [0, 4], [0]) for cost in (-0.1, 0.2, 0.2, 0.3)]
     half = 3.1824 * np.std([-0.1, 0.2, 0.2, 0.3], ddof=1) / 2
     assert f"0.150 (95% {0.15 - half:.3f} to {0.15 + half:.3f} over 4 models); p = " in answer(*rows)
-    assert "within layers, of these models alone." in answer(*rows)
-    assert "of these models alone)." in answer(*rows)
+    assert "among the heads of a layer, for these models only." in answer(*rows)
+    assert ", for these models only)." in answer(*rows)
     assert "over " not in answer(rows[1])
-    assert "within layers, of this model alone." in answer(rows[1])
+    assert "among the heads of a layer, for this model only." in answer(rows[1])
     apart = answer(model([0.3] * 4 + [0.1] * 4, [0, 1, 2, 3], [0]))
-    assert "no layer has heads of both kinds" in apart
+    assert "no layer has heads with and without a role" in apart
     assert "nan" not in apart
 
 

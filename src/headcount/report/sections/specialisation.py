@@ -19,13 +19,13 @@ def _answer(record: Record[Specialisation]) -> str:
     sentence = (
         f"In {models} {survival.num_heads} heads have a role of the paper. Gates keep {survival.survivors} of "
         f"them; a random choice of as many heads in each layer would keep {survival.expected:.1f} "
-        f"(p = {_p(survival.p)} of {_alone(len(record.parts.models))})."
+        f"(p = {_p(survival.p)}, {_only(len(record.parts.models))})."
     )
     return f"{sentence} {_masked(masking, masking.difference)}" if masking.difference else sentence
 
 
-def _alone(models: int) -> str:
-    return "these models alone" if models > 1 else "this model alone"
+def _only(models: int) -> str:
+    return "for these models only" if models > 1 else "for this model only"
 
 
 def _masked(masking: CostOfMasking, difference: Interval) -> str:
@@ -38,8 +38,9 @@ def _masked(masking: CostOfMasking, difference: Interval) -> str:
     with_role, without_role, more = map(Column("", 3).text, means)
     models = masking.num_models
     over = f" (95% {interval(difference, 3)} over {models} models)" if models > 1 else ""
-    test = f"p = {_p(masking.p)} within layers, of {_alone(models)}"
-    test = "no layer has heads of both kinds" if isnan(masking.p) else test
+    test = "no layer has heads with and without a role"
+    if not isnan(masking.p):
+        test = f"p = {_p(masking.p)}, among the heads of a layer, {_only(models)}"
     return (
         f"Masking one of them alone costs {with_role} nats a token, masking another head {without_role}: a difference "
         f"of {more}{over}; {test}."
@@ -63,7 +64,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     lost = "Lost: difference to the whole model with its 95% interval over examples."
     caption = "The best head of each role, chosen and measured on different sentences."
     chance = (
-        "By chance: as many heads in each layer of each model, exactly. p is about these models alone: if gates keep "
+        "By chance: as many heads in each layer of each model, exactly. p is for these models only: if gates keep "
         "heads with a role in some models and others in other models, it is too small for further ones."
     )
     return [
