@@ -158,12 +158,13 @@ def _needed(ablation: Ablation) -> str:
     named_heads = (surely or ranked)[:_NAMED_HEADS]
     if ablation.stopped_early:  # the change alone: it is of fewer examples than the metric of the whole model
         changes = (abs(effects[head].difference) for head in named_heads)
-        (_, *ends), start = _apart(0.0, *changes, scale=ablation.value), "by "
+        _, *ends = _apart(0.0, *changes, scale=ablation.value)
+        start, preposition = "", "by"
     else:
         whole, *ends = _apart(ablation.value, *(effects[head].value for head in named_heads))
-        start = f"from {whole} to "
+        start, preposition = f"from {whole} ", "to"
     values = [
-        f"without {head} {f'{metric} {verb} {start}' if index == 0 else start[-3:]}{end}"
+        f"without {head} {f'{metric} {verb} {start}' if index == 0 else ''}{preposition} {end}"
         for index, (head, end) in enumerate(zip(named_heads, ends, strict=True))
     ]
     undecided = len(effects) - len(surely) - len(spare)
