@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from headcount import processes
 from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
@@ -127,6 +128,12 @@ def _identity(model: nn.Module, task: Task, measured: Task, plan: CurvePlan) -> 
     return {"weights": weight_hash(model), "data": task.fingerprint, "measured": measuring, "plan": asdict(plan)}
 
 
+def _finished_by_all(finished: Shelf, name: str) -> dict[str, np.ndarray] | None:
+    """Finished arrays, if every process has them: those that compute scores wait for each other."""
+    arrays = finished.get(name)
+    return arrays if all(processes.gather(arrays is not None)) else None
+
+
 @dataclass(frozen=True)
 class _KeptOrder(Order):
     """An order whose scores are kept until all curves are finished; those that are computed again are not."""
@@ -138,7 +145,7 @@ class _KeptOrder(Order):
         if self.finished is None or self.recompute or self.options:
             return super().scores(model, task)
         name = f"scores-{self.score}"
-        earlier = self.finished.get(name)
+        earlier = _finished_by_all(self.finished, name)
         if earlier is None:
             pieces = {"folder": self.folder / self.score if self.folder else None}
             options = pieces if "folder" in options_of(self.score) else {}
@@ -149,7 +156,7 @@ class _KeptOrder(Order):
 
 def _kept_steps(name: str, model: nn.Module, measured: Task, finished: Shelf | None) -> list[Step] | None:
     """The steps of a curve that was finished before an interruption."""
-    stored = finished.get(name) if finished else None
+    stored = _finished_by_all(finished, name) if finished else None
     if stored is None:
         return None
     heads, steps = locate(model).heads, []

@@ -13,11 +13,13 @@ from transformers import BertConfig, BertForSequenceClassification, LlamaConfig,
 
 import headcount as hc
 import laboratory
+from forks import shared_by
 from headcount.checkpoints.chosen_on import write_chosen_on
 from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, LOSS
 from headcount.pruning.ranking import kept
 from headcount.record import Record
+from headcount.record.codec import encode
 from headcount.record.results.curves import Curves
 from headcount.studies.curves import CurvePlan, gain_over, lead, pruning_curves
 from headcount.studies.dynamics import dynamics, epochs_of
@@ -49,6 +51,26 @@ def labelled(model: Any) -> Any:
     with torch.no_grad():
         labels = model(**word_tokenizer()(texts, padding=True, return_tensors="pt")).logits.argmax(-1).tolist()
     return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_processes_resume_curves_together(tmp_path: Path, recompute: bool) -> None:
+    """Where one had finished more than the other, they gathered scores of different orders, and failed with a KeyError.
+
+    recompute: then the scores of a finished curve are not kept.
+    """
+
+    def work() -> dict[str, Any]:
+        model, orders = one_head_does_it(), ("gradient", "ablation")
+        plan = CurvePlan(orders=orders, random=1, step=0.5, recompute=recompute)
+        return encode(pruning_curves(model, labelled(model), plan=plan, folder=tmp_path).parts)
+
+    whole, _ = shared_by(2, work)
+    for file in (tmp_path / "finished" / "1-of-2").glob("*gradient*.safetensors"):
+        file.unlink()  # killed before the second process wrote them
+    for file in (tmp_path / "finished").glob("*/*ablation*.safetensors"):
+        file.unlink()
+    assert shared_by(2, work) == [whole, whole]
 
 
 def test_a_good_order_beats_random_ones() -> None:
