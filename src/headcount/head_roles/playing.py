@@ -34,6 +34,7 @@ from headcount.sites.locate import locate
 from headcount.sites.site import Site, SiteKey
 
 Elsewhere = Literal["own", "zero"]
+_NO_IDS = "Heads can be replaced by roles only if the model is run with input_ids."
 
 
 @contextmanager
@@ -139,13 +140,16 @@ class _Stage:
         """The innermost module around attention of this kind that takes input ids; OPT does not run the one outside."""
         attention = next(site.module for site in locate(self._model) if site.kind == kind)
         around = [part for part in self._model.modules() if any(inner is attention for inner in part.modules())]
-        return [part for part in around if "input_ids" in inspect.signature(part.forward).parameters][-1]
+        readers = [part for part in around if "input_ids" in inspect.signature(part.forward).parameters]
+        if not readers:
+            raise UsageError(_NO_IDS)
+        return readers[-1]
 
     def _reader(self, kind: str) -> Callable[[Mapping[str, Any]], None]:
         def read(arguments: Mapping[str, Any]) -> None:
             ids_BT, mask = arguments.get("input_ids"), arguments.get("attention_mask")
             if not isinstance(ids_BT, Tensor):
-                raise UsageError("Heads can be replaced by roles only if the model is run with input_ids.")
+                raise UsageError(_NO_IDS)
             cache = arguments.get("past_key_values")
             if cache is not None and cache.get_seq_length() > 0:
                 raise UsageError(

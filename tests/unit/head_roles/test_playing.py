@@ -21,6 +21,7 @@ from headcount.corpora.alignment import pieces, pieces_of_words
 from headcount.corpora.frequencies import Frequencies, count_tokens
 from headcount.corpora.tree import Tree
 from headcount.errors import UnknownName, UsageError
+from headcount.sites.inputs import example_batch
 from planted import tokenizer, trees
 from tokens import word_tokenizer
 
@@ -302,3 +303,13 @@ def test_the_attention_of_a_replaced_head_is_read_with_a_warning(bert: nn.Module
         warnings.simplefilter("error")
         with hc.tapped(bert, "attention"):
             pass
+
+
+@pytest.mark.parametrize("architecture", ["vit", "wav2vec2", "whisper"])
+def test_heads_over_images_and_sound_have_no_roles_to_play(architecture: str) -> None:
+    model = zoo.build(architecture)
+    with (
+        pytest.raises(UsageError, match="only if the model is run with input_ids"),
+        hc.played(model, {"encoder.0.0": "positional -1"}),
+    ):
+        model(**example_batch(model))
