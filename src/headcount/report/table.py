@@ -95,15 +95,19 @@ def interval(estimate: Bounded | None, digits: int, *, scale: float = 1.0) -> st
 
 
 def parts_of_variance(variance: Mapping[str, float] | None, **names: str) -> str | None:
-    """What a mean varies with, such as `seeds 82%, examples 18%`; None if it does not vary. names: of sources."""
-    total = sum((variance or {}).values())
-    if not variance or not total > 0:
+    """What a mean over runs varies with, such as `seeds 82%, examples 18%`; None if runs do not vary, as one alone.
+
+    names: of sources, where they are others than models, seeds and examples.
+    """
+    parts = {source: part for source, part in (variance or {}).items() if part}
+    total = sum(parts.values())
+    if not parts.keys() - {"examples"} or not total > 0:
         return None
-    return ", ".join(f"{names.get(source, source)} {part / total:.0%}" for source, part in variance.items() if part)
+    return ", ".join(f"{names.get(source, source)} {part / total:.0%}" for source, part in parts.items())
 
 
 def within(estimate: Bounded | None, digits: int) -> str:
-    """The same for a sentence: 95% 0.12 to 0.34, or that there is none."""
+    """An interval for a sentence: 95% 0.12 to 0.34, or that there is none."""
     bounds = interval(estimate, digits)
     return "no 95% interval" if bounds == "\u2013" else f"95% {bounds}"
 

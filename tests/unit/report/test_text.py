@@ -22,7 +22,7 @@ from headcount.report.section import labelled_for, ordered
 from headcount.report.sections.curves import share_to_try, spared, unharmed
 from headcount.report.sections.roles import heads_by_role
 from headcount.report.subject import Subject
-from headcount.report.table import Column, Table
+from headcount.report.table import Column, Table, parts_of_variance
 from headcount.report.text import show, show_result, terminal_table
 from headcount.statistics import Interval, pearson
 from screens import WIDTHS, check_whole, screen
@@ -360,6 +360,14 @@ def test_what_several_runs_vary_with_is_shown() -> None:
     table = SECTIONS["curves"].tables([("m", curves)])[-1]
     assert [row[-1] for row in table.rows] == ["orders 75%, examples 25%", None]
     assert "(1 model, 1 random order)" in SECTIONS["curves"].answer(curves)
+    assert ways.note.endswith("Variance: of the mean over runs, by what it varies with.")
+
+
+def test_of_one_run_it_is_unknown_what_runs_vary_with() -> None:
+    """With one random order the column said `examples 100%`, as if orders were all alike."""
+    alone = {"models": 0.0, "seeds": 0.0, "examples": 0.1}
+    assert parts_of_variance(alone, seeds="orders") is None
+    assert parts_of_variance({**alone, "seeds": 0.1}, seeds="orders") == "orders 50%, examples 50%"
 
 
 def test_the_best_of_several_says_so() -> None:

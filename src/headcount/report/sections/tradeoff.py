@@ -105,6 +105,7 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
     )  # fmt: skip
     behind = dict.fromkeys(record.parts.behind for _, record in labelled)
     note = f"Behind the intervals: {'; '.join(behind)}."
+    note += " Variance: of the mean over runs, by what it varies with." if several else ""
     return table_of("Ways compared on the same examples", labelled, columns, rows, note=note)
 
 
