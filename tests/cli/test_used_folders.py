@@ -242,6 +242,29 @@ def test_a_shorter_search_leaves_the_steps_of_a_longer_one(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_finished_search_in_a_shape_is_not_kept_beside_an_unfinished_one(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a shape, searches of other budgets share no steps: those of the first one stayed for good, with a warning."""
+    search = ["prune", str(place / "gpt2"), "--choose", "greedy", "--candidates", "1", "--no-verify", "--at-least", "1"]
+    search += ["--task", "language-modelling", "--data", str(place / "texts.txt"), "--out", str(tmp_path / "out")]
+    screen, calls = Search._screen, []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return screen(*arguments)
+
+    monkeypatch.setattr(Search, "_screen", counted)
+    assert run(*search, "--keep", "8").exit_code == 1
+    with pytest.warns(UserWarning, match=r"search, or of one that was interrupted"):
+        done(*search, "--keep", "10")
+    assert len(list((tmp_path / "out.unfinished").glob("greedy-*"))) == 1, "that of 8"
+    done(*search, "--keep", "8", "--overwrite")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_curves_that_are_interrupted_resume(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     curves = ["study", "curves", *classified(place, "--random", "2", "--step", "50", "--limit", "8")]
     done(*curves, "--out", str(tmp_path / "whole"))

@@ -32,7 +32,7 @@ from headcount.pruning.adaptation import full_precision_accelerator
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import run
 from headcount.pruning.saving import Saving
-from headcount.pruning.trail import has_further_steps, has_trail
+from headcount.pruning.trail import finished, has_trail
 from headcount.record import Record, Signature
 from headcount.record.results.prune import Pruning
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
@@ -196,15 +196,16 @@ def clear_finished(out: Path) -> None:
 
 
 def _finish_search(folder: Path) -> None:
-    """Remove a search whose result is saved, unless it has further steps: of a longer one, which can resume."""
-    taken = Record.load(folder / _RECORD).parts.choice_details.search or ()
-    if not has_further_steps(folder, taken):
+    """Remove a search whose result is saved, unless it has further steps: of another one, which can resume."""
+    for file in finished(folder, Record.load(folder / _RECORD).parts.choice_details.search or ()):
+        file.unlink()
+    if not has_trail(folder):
         journal.remove_listed(folder)
         return
     (folder / _RECORD).unlink()
     warnings.warn(
-        f"{folder} has the steps of a longer search, with which the same command and a smaller --keep resumes. Delete "
-        "it if you do not need them.",
+        f"{folder} has the steps of a longer search, or of one that was interrupted, from which the same command with "
+        "its --keep resumes. Delete it if you do not need them.",
         stacklevel=2,
     )
 

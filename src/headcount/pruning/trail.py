@@ -70,13 +70,13 @@ def follow(
 
 def has_trail(folder: Path) -> bool:
     """Whether a folder has steps of a search."""
-    return any(_trails(folder))
+    return any(_files(folder))
 
 
-def has_further_steps(folder: Path, taken: Sequence[SearchStep]) -> bool:
-    """Whether a folder has steps of a search besides those that were taken."""
-    return any(step not in taken for trail in _trails(folder) for step in trail.read())
+def finished(folder: Path, taken: Sequence[SearchStep]) -> list[Path]:
+    """Files of searches that have no steps besides those that were taken."""
+    return [file for file in _files(folder) if all(step in taken for step in Trail(file).read())]
 
 
-def _trails(folder: Path) -> list[Trail]:
-    return [Trail(file) for file in sorted(folder.glob(f"{_PREFIX}*.json"))]
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{_PREFIX}*.json"))
