@@ -113,8 +113,9 @@ def new_file(path: str | Path, *, replaces: Callable[[Path], bool] | None = None
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())
         _list(target)
-        if replaces is not None and os.path.lexists(target) and not same_file(target, fresh) and not replaces(target):
-            set_aside(target)
+        with contextlib.suppress(FileNotFoundError):  # another process has just set it aside
+            if replaces and os.path.lexists(target) and not same_file(target, fresh) and not replaces(target):
+                set_aside(target)
         os.replace(fresh, target)
 
 
@@ -245,13 +246,28 @@ def same(old: Path, new: Path) -> bool:
 
 def set_aside(path: Path) -> None:
     """Rename what stands at a path to NAME.old, NAME.old2 and so on, if anything does."""
-    with contextlib.suppress(FileNotFoundError):  # another process was faster
-        aside = free_name(path)
-        path.rename(aside)
+    while (aside := free_name(path)) != path:
+        if path.is_dir():
+            path.rename(aside)
+        elif not _moved(path, aside):
+            continue
         warnings.warn(
             f"{path} is now {aside}: it was yours, or that of an earlier run with other settings or data.",
             stacklevel=2,
         )
+        return
+
+
+def _moved(file: Path, new: Path) -> bool:
+    """Whether a file could be renamed. The name is taken first: another process would replace the file under it."""
+    with contextlib.suppress(FileExistsError):
+        new.touch(exist_ok=False)
+        try:
+            file.replace(new)
+            return True
+        except FileNotFoundError:  # another process was faster
+            new.unlink()
+    return False
 
 
 def free_name(path: Path) -> Path:
@@ -320,7 +336,7 @@ def _locked_scratch(target: Path, stack: contextlib.ExitStack) -> Path:
     """A new scratch folder with a lock in it. Before it is locked, another process may take it for an abandoned one."""
     for _ in range(_ATTEMPTS):
         scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_SCRATCH}"))
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
             if stack.enter_context(locks.alone(scratch / _LOCK)):
                 return scratch
     raise FolderError(

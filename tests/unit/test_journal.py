@@ -362,3 +362,22 @@ def test_what_stands_in_the_place_of_a_result_stays(tmp_path: Path) -> None:
     assert (tmp_path / "folder.old" / "mine").is_file()
     assert os.readlink(tmp_path / "link.old") == "nowhere"
     assert len([*tmp_path.iterdir()]) == 5
+
+
+def test_what_one_process_set_aside_is_not_replaced_by_what_another_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, usual = tmp_path / "r.json", journal.free_name
+    file.write_text("of the user")
+
+    def free_name(path: Path) -> Path:
+        name = usual(path)
+        if file.read_text() == "of the user":  # until the other process has done its work
+            file.rename(name)
+            file.write_text("of another process")
+        return name
+
+    monkeypatch.setattr(journal, "free_name", free_name)
+    journal.write_text(file, "of this one", replaces=journal.nothing)
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert texts == {"r.json": "of this one", "r.json.old": "of the user", "r.json.old2": "of another process"}
