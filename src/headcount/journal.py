@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount import locks
+from headcount import file_list, locks
 from headcount.errors import FolderError, RecordError, UsageError
 from headcount.exchange import exchange
 from headcount.mounts import is_mount
@@ -32,8 +32,6 @@ except ImportError:  # no such limits on this system
 
 LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
 _SCRATCH, _LOCK, _NEW, _OLD, _GONE, _SAMPLE = ".headcount-", "lock", "new", "old", "gone", ".sample"
-LIST = ".headcount.list"  # in a folder of unfinished work: the files of headcount in it
-_listing: dict[Path, set[str]] = {}  # folder whose files are listed -> those that this process has listed
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character beyond 16 bits, as JSON escapes it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: more than `ulimit -f` allows
 _LEAST_ROOM = 1 << 16  # bytes; less is a full disk: what is left of a block, or of a buffer, may still be free
@@ -85,7 +83,11 @@ def contents(folder: Path) -> list[Path]:
     """Files of a folder, without locks, lists and leftovers of killed processes. Empty if it does not exist."""
     if not folder.is_dir():
         return []
-    return [path for path in folder.iterdir() if path.name not in (locks.FOLDER_LOCK, LIST) and not _is_scratch(path)]
+    return [
+        path
+        for path in folder.iterdir()
+        if path.name not in (locks.FOLDER_LOCK, file_list.NAME) and not _is_scratch(path)
+    ]
 
 
 def is_being_written(path: Path) -> bool:
@@ -112,7 +114,7 @@ def new_file(path: str | Path, *, replaces: Callable[[Path], bool] | None = None
         _permit([fresh], scratch)
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())
-        _list(target)
+        file_list.add(target)
         with contextlib.suppress(FileNotFoundError):  # another process has just set it aside
             if replaces and os.path.lexists(target) and not same_file(target, fresh) and not replaces(target):
                 set_aside(target)
@@ -209,7 +211,7 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
             if not same_file(old, fresh / old.name):
                 _copy(old, free_name(fresh / old.name))
         for path in filter(Path.is_file, fresh.rglob("*")):
-            _list(target / path.relative_to(fresh))
+            file_list.add(target / path.relative_to(fresh))
         _put_in_place(fresh, target, scratch / _OLD)
 
 
@@ -370,63 +372,16 @@ def remove_folder(folder: Path) -> None:
             os.rename(folder, scratch / _GONE)
 
 
-@contextlib.contextmanager
-def listed(folder: Path) -> Iterator[None]:
-    """Inside the block, list what is written into a folder of unfinished work, in a hidden file of that folder.
-
-    `remove_listed` removes these files and no others, also those of earlier runs that were killed.
-    """
-    root = folder.resolve()
-    _listing[root] = set()
-    try:
-        yield
-    finally:
-        _listing.pop(root, None)
-
-
-def _list(target: Path) -> None:
-    """Add a file to the list of its folder, before it gets its name."""
-    path = target.resolve() if _listing else target
-    for root, names in _listing.items():
-        if path.is_relative_to(root):
-            if not (root / LIST).is_file():  # not yet, or another process has finished the work
-                names.clear()
-            name = str(path.relative_to(root))
-            if name not in names:
-                _add_line(root / LIST, name)
-                names.add(name)
-
-
-def _add_line(file: Path, name: str) -> None:
-    """Add a name to a list, which several processes may do. Half a line, of a full disk, ends where the next begins."""
-    try:
-        with open(file, "a", encoding="utf-8") as stream:
-            stream.write(f"\n{json.dumps(name)}\n")
-    except OSError:
-        if file.is_file() and not file.stat().st_size:
-            file.unlink()
-        raise
-
-
-def _listed(folder: Path) -> set[str]:
-    """Names of the files that were written into a folder of unfinished work, within it."""
-    names = {LIST}
-    for line in (folder / LIST).read_text(encoding="utf-8").splitlines() if (folder / LIST).is_file() else ():
-        with contextlib.suppress(json.JSONDecodeError):  # an empty line, or half of one
-            names.add(str(json.loads(line)))
-    return names
-
-
 def remove_listed(folder: Path) -> None:
     """Remove the files of unfinished work, and the folder if nothing else is in it: other files are the user's."""
     _recover_inside(folder)
-    names = _listed(folder)
+    names = file_list.names(folder)
     files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-    own = [path for path in files if str(path.relative_to(folder)) in names or _is_claim(path)]
-    if len(own) == len(files):
+    ours = [path for path in files if str(path.relative_to(folder)) in names or _is_claim(path)]
+    if len(ours) == len(files):
         remove_folder(folder)
         return
-    for path in sorted(own, key=lambda path: path.name == LIST):  # last: the next run removes what is on it
+    for path in sorted(ours, key=lambda path: path.name == file_list.NAME):  # last: the next run removes what is on it
         path.unlink(missing_ok=True)
 
 

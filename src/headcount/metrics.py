@@ -38,6 +38,7 @@ class Metric:
     answers: Callable[[np.ndarray], Iterable[np.ndarray]] | None = None
     right: Callable[[np.ndarray], np.ndarray] | None = None  # [N, C] -> [N]: examples without a mistake
     reach: Callable[[np.ndarray], Interval] | None = None  # [C] -> an interval that no interval is narrower than
+    biased: bool = False  # smaller on fewer examples, as the mean F1 of many classes is
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
@@ -194,5 +195,5 @@ def _is_right(statistics: np.ndarray) -> np.ndarray:
     return np.asarray(_by_class(statistics)[0].any(-1))
 
 
-F1 = Metric("F1", _f1, point=0.01, answers=_one_answer, right=_is_right, reach=_f1_reach)
+F1 = Metric("F1", _f1, point=0.01, answers=_one_answer, right=_is_right, reach=_f1_reach, biased=True)
 MATTHEWS = Metric("Matthews", _matthews, point=0.01, answers=_one_answer, right=_is_right)

@@ -103,6 +103,7 @@ def test_only_the_journal_removes_and_renames_files() -> None:
     assert found == {
         "cli/commands/evaluate.py",  # translations that the record beside them has too
         "corpora/vocabulary.py", "exports/openvino.py",  # in a new folder
+        "file_list.py",  # an empty list, of a full disk
         "pruning/folder.py",  # settings of work that has not begun, and steps of a search that is finished
         "report/figure.py",  # figures of a record that is measured again
         "surgery/spill.py",  # temporary files

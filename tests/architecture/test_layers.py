@@ -27,7 +27,7 @@ LAYERS = (
     ("hooks", "record", "timing", "processes"),
     ("metrics", "journal"),
     ("statistics",),
-    ("heads", "registry", "locks", "exchange", "mounts", "progress", "options"),
+    ("heads", "registry", "locks", "file_list", "exchange", "mounts", "progress", "options"),
     ("notebook",),
     ("errors",),
 )

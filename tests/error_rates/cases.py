@@ -419,6 +419,8 @@ def cases() -> Iterator[Case]:
         yield _metric(ACCURACY, f"{right:.0%} right", answers(right), 0.05, (20, 100, 500))
     yield _metric(F1, "two classes, 10% and 90%, 90% right", classes((0.9, 0.1), 0.9), 0.06, (60, 200, 600))
     yield _metric(F1, "eight classes, Zipf, 80% right", classes(_zipf(8), 0.8), 0.07, (60, 200, 600))
+    yield _metric(F1, "20 classes, Zipf, 80% right", classes(_zipf(20), 0.8), 0.07, (100, 300, 1000))
+    yield _metric(F1, "77 classes alike, 80% right", classes((1 / 77,) * 77, 0.8), 0.07, (300, 1000))
     yield _metric(MATTHEWS, "two classes, 30% and 70%, 90% right", classes((0.7, 0.3), 0.9), 0.07, (60, 200, 600))
     for effects in EFFECTS:
         promise = {"normal": 0.06, "exponential": 0.07}.get(effects, 0.1)

@@ -223,6 +223,15 @@ def test_one_class_only_is_warned_of(metric: str) -> None:
         a_task(labels=[1] * 33, metric=metric)
 
 
+def test_classes_with_few_texts_are_warned_of_if_their_mean_f1_is_measured(recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.warns(UserWarning, match="33 texts have 17 different labels: the mean F1"):
+        a_task(labels=[number // 2 for number in range(33)], metric="f1")
+    recwarn.clear()
+    a_task(labels=[number // 2 for number in range(33)])
+    a_task(labels=[number // 3 for number in range(33)], metric="f1")
+    assert not [warning for warning in recwarn if "mean F1" in str(warning.message)]
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_activations_that_are_no_numbers_are_refused(bert: Any, value: float) -> None:
     with torch.no_grad():

@@ -17,7 +17,7 @@ import pytest
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from headcount import journal
+from headcount import file_list, journal
 from headcount.errors import FolderError, RecordError
 from limits import file_size_limit
 
@@ -331,11 +331,11 @@ def test_what_killed_processes_left_beside_finished_files_goes_when_work_resumes
 def test_of_unfinished_work_only_what_was_written_there_is_removed(tmp_path: Path) -> None:
     """Also what an earlier run wrote that was killed while it wrote on the list; not a file of the user, nor a link."""
     work = tmp_path / "work"
-    with journal.listed(work):
+    with file_list.listing(work):
         journal.write_json(work / "settings.json", {})
-        with (work / journal.LIST).open("a") as file:
+        with (work / file_list.NAME).open("a") as file:
             file.write('\n"half of a na')
-    with journal.listed(work):
+    with file_list.listing(work):
         journal.write_json(work / "first" / "piece.json", {})
         write_folder(work / "model", "new")
     (work / "first" / "mine.json").write_text("{}")

@@ -66,8 +66,8 @@ def saved_class(config: PreTrainedConfig, name: str, trust_remote_code: bool) ->
         )
     if not trust_remote_code:
         raise code_needed(config, name)
-    own = [automatic for automatic in custom if str(config.auto_map[automatic]).rpartition(".")[2] == architecture]
-    return getattr(transformers, (own or custom)[0])
+    matching = [automatic for automatic in custom if str(config.auto_map[automatic]).rpartition(".")[2] == architecture]
+    return getattr(transformers, (matching or custom)[0])
 
 
 def custom_classes(config: PreTrainedConfig) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headcount import journal, processes
+from headcount import file_list, journal, processes
 from headcount.errors import FolderError, RecordError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def noted(folder: Path, study: str) -> Iterator[None]:
     if study not in _SETTINGS:
         yield
         return
-    with journal.listed(folder):
+    with file_list.listing(folder):
         if not processes.is_main():
             yield
             return
@@ -107,7 +107,7 @@ def _has_work(folder: Path) -> bool:
 def _work(folder: Path) -> list[Path]:
     """Files of a folder besides the note and the list. Finished pieces leave empty folders."""
     return [
-        path for path in folder.rglob("*") if path.is_file() and path not in (folder / _NOTE, folder / journal.LIST)
+        path for path in folder.rglob("*") if path.is_file() and path not in (folder / _NOTE, folder / file_list.NAME)
     ]
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from torch import nn
 
-from headcount import journal, locks, processes
+from headcount import file_list, journal, locks, processes
 from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.checkpoints.save import refuse_training_run
 from headcount.checkpoints.standalone import loading_classes
@@ -147,7 +147,7 @@ def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Da
             f"{folder} has files that headcount did not write, in the place of unfinished work; move them, or give "
             "another folder."
         )
-    with journal.listed(folder) if processes.is_main() else nullcontext():
+    with file_list.listing(folder) if processes.is_main() else nullcontext():
         _claim_states(folder, settings, model, data, any_budget=True)
         yield folder
     if processes.is_main():

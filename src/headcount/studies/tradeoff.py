@@ -1,7 +1,7 @@
 """The trade-off (Voita et al. 2019, section 6): quality against remaining heads, for several ways of choosing them.
 
-Every way that trains gets the same number of steps: a ranking is fine-tuned for as many as gates and fine-tuning
-together. The same command resumes in its folder, and processes of the same command share the points.
+Every way that trains but scratch gets the same number of steps: a ranking is fine-tuned for as many as gates and
+fine-tuning together. The same command resumes in its folder, and processes of the same command share the points.
 """
 
 from __future__ import annotations

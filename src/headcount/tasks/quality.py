@@ -72,7 +72,7 @@ class Quality:
         table = counted(self.statistics)
         if self.metric is ACCURACY:
             return share_interval(int(table[:, 0].sum()), len(table))
-        interval = bootstrap_interval(table, self.metric.of_sums)
+        interval = bootstrap_interval(table, self.metric.of_sums, biased=self.metric.biased)
         if self.metric.reach is not None:
             _, low, high = self.metric.reach(table.sum(0))
             interval = Interval(interval.value, min(interval.low, low), max(interval.high, high))

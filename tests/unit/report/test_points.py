@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import records
 from headcount.record import Record
 from headcount.record.codec import encode
+from headcount.record.result import Quality
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figure import fitting, write_all
 from headcount.report.figures.kept_roles import FIGURE as ROLES
 from headcount.report.figures.tradeoff import FIGURE
-from headcount.report.points import control, shown_way, smaller, way_heading
+from headcount.report.points import control, mean_quality, shown_way, smaller, way_heading
 from headcount.report.sections.all_kinds import SECTION as ALL_KINDS
 from headcount.report.sections.tradeoff import SECTION
 from records import difference
@@ -140,3 +144,18 @@ def test_seconds_are_written_alike() -> None:
     table, *_ = SECTION.tables([("model-a", records.changed(record, points=encode(points)))])
     place = [column.name for column in table.columns].index("seconds")
     assert {table.columns[place].text(row[place]) for row in table.rows} == {"0.0", "0.2", "1.0", "3600.4"}
+
+
+def test_bars_of_several_seeds_cover_the_seeds() -> None:
+    """Three seeds of 93.2, 87.8 and 86.8 were drawn with the mean of their intervals over examples."""
+    point = next(point for point in records.tradeoff().parts.points if point.after)
+    seeds = [
+        replace(point, seed=seed, after=Quality("BLEU", value, value - 1.5, value + 1.5))
+        for seed, value in enumerate((93.2, 87.8, 86.8))
+    ]
+    mean = mean_quality(seeds)
+    half = 4.3027 * float(np.std([93.2, 87.8, 86.8], ddof=1)) / 3**0.5  # Student's t with two degrees of freedom
+    assert mean == pytest.approx((89.2667, 89.2667 - half, 89.2667 + half), abs=1e-3)
+    assert mean_quality(seeds[:1]) == (93.2, 91.7, 94.7)
+    alike = [replace(point, after=Quality("BLEU", 90.0, 88.5, 91.5))] * 3
+    assert mean_quality(alike) == (90.0, 88.5, 91.5)

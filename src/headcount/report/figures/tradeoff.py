@@ -12,7 +12,7 @@ from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels, shared_legend
 from headcount.report.figure import Drawing, Figure, metrics, named
 from headcount.report.palette import GREY, line_style
-from headcount.report.points import NONE_FINISHED, control, point_row, smaller, way_heading
+from headcount.report.points import NONE_FINISHED, control, mean_quality, point_row, smaller, way_heading
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -32,7 +32,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
             if not points:
                 continue
             sizes = sorted({point.keep for point in points})
-            value, low, high = (_means(points, sizes, name) for name in ("value", "low", "high"))
+            means = [mean_quality([point for point in points if point.keep == keep]) for keep in sizes]
+            value, low, high = np.transpose(means)
             style: dict[str, Any] = line_style(number)
             style["linestyle"] = "-" if all(point.steps for point in points) else ":"
             apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in sizes]
@@ -53,7 +54,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     untrained = "; dotted: without training" if not all(row["steps"] for row in rows) else ""
     caption = (
         f"{metrics(records)} against the number of heads left, means over seeds with 95% intervals over "
-        f"examples. Every way that trains has {tuned_steps} training steps"
+        f"examples and seeds. Every way that trains has {tuned_steps} training steps"
         f"{fresh}{untrained}{weight if shares else ''}."
     )
     return Drawing(canvas, caption, rows)
@@ -62,11 +63,6 @@ def _draw(records: Sequence[Record]) -> Drawing:
 def _each(values: Sequence[str]) -> str:
     """In the order of the panels; once if it is the same in all of them."""
     return ", ".join(values if len(set(values)) > 1 else values[:1])
-
-
-def _means(points: Sequence[Point], sizes: Sequence[int], name: str) -> np.ndarray:
-    """Over seeds, for each number of heads left."""
-    return np.array([np.mean([getattr(point.after, name) for point in points if point.keep == keep]) for keep in sizes])
 
 
 def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from headcount.record.codec import encode
 from headcount.report.canvas import panels, shared_legend
 from headcount.report.figure import Drawing, Figure, metrics, named
 from headcount.report.palette import GREY, line_style
-from headcount.report.points import NONE_FINISHED, point_row, pruned_heads, smaller
+from headcount.report.points import NONE_FINISHED, mean_quality, point_row, pruned_heads, smaller
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -30,7 +30,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             if not points:
                 continue
             seconds = float(np.mean([point.seconds.total for point in points]))
-            value, low, high = (float(np.mean([getattr(p.after, n) for p in points])) for n in ("value", "low", "high"))
+            value, low, high = mean_quality(points)
             style: dict[str, Any] = line_style(number)
             error = [[value - low], [high - value]]
             plot.errorbar([seconds], [value], yerr=error, linestyle="", capsize=2, elinewidth=0.7, label=way, **style)
@@ -48,7 +48,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     caption = (
         f"{metrics(records)} against the seconds that a way takes for one model: choosing heads, "
         "compensation and training, on the same machine, without evaluation. Means over seeds, with 95% intervals "
-        "over examples."
+        "over examples and seeds."
     )
     return Drawing(canvas, caption, rows)
 

@@ -113,8 +113,9 @@ SECTION = Section(
     command="headcount study compensation MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Every method removes the same heads; the others are fitted on calibration data and measured on other data. "
-        "Excess loss is an example's negative log-likelihood above the whole model's."
+        "All ways remove the same heads but greedy search, which chooses its own. Compensation is fitted on "
+        "calibration data and measured on other data. Excess loss is an example's negative log-likelihood above the "
+        "whole model's."
     ),
     tables=_tables,
     alike=_alike,

@@ -84,10 +84,11 @@ SECTION = Section(
     answer=_answer,
     method=(
         "Roles and importance are measured separately and joined head by head. Intervals of the difference are as "
-        "wide as it is with roles dealt to heads at random. Heads of a layer are alike, so the interval over all "
-        "layers is wider by the root of their design effect. The comparison within layers is between heads of the "
-        "same layer. The rank correlation (Spearman) is between having a role and importance. By chance: "
-        "the share of heads with a role, times the number of the most important heads."
+        "wide as it is with roles dealt to heads at random, and no narrower than by Welch's t-test. Heads of a layer "
+        "are alike, so the interval over all layers is wider by the root of their design effect. The comparison within "
+        "layers is between heads of the same layer, and its interval no narrower than a t-interval over layers. The "
+        "rank correlation (Spearman) is between having a role and importance. By chance: the share of heads with a "
+        "role, times the number of the most important heads."
     ),
     tables=_tables,
 )

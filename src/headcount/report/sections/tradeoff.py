@@ -172,8 +172,9 @@ SECTION = Section(
     command="headcount study tradeoff MODEL --keep 12,8,3 --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Every way that trains gets the same number of steps: a ranking is fine-tuned for as many steps as gates and "
-        "fine-tuning take together; from scratch starts from random weights with the same heads. untuned, fisher, "
+        "Every way that trains but scratch gets the same number of steps: a ranking is fine-tuned for as many steps as "
+        "gates and fine-tuning take together. scratch starts from random weights with the same heads and has a number "
+        "of steps of its own (--scratch-steps). untuned, fisher, "
         "greedy and compensated ways (+) are not trained unless tuned or distilled is added; distilled ways also "
         "learn from the whole model's predictions. Roles are measured in the whole and in the smaller model, on the "
         "same sentences."
