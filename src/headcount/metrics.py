@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class Metric:
     right: Callable[[np.ndarray], np.ndarray] | None = None  # [N, C] -> [N]: examples without a mistake
     reach: Callable[[np.ndarray], Interval] | None = None  # [C] -> an interval that no interval is narrower than
     biased: bool = False  # smaller on fewer examples, as the mean F1 of many classes is
+    lowest: float = -inf  # that it can be, on any examples
+    highest: float = inf
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
@@ -68,9 +71,22 @@ class Metric:
         """
         rows = paired_bootstrap(reference, variants, self.of_sums, resamples=resamples, seed=seed)
         if self is not ACCURACY:
-            return [self._by_changes(row, reference, variant) for row, variant in zip(rows, variants, strict=True)]
+            widened = [self._by_changes(row, reference, variant) for row, variant in zip(rows, variants, strict=True)]
+            return [self._possible_change(row) for row in widened]
         right_N = reference[:, 0]
         return [_by_answers(row, right_N, variant[:, 0]) for row, variant in zip(rows, variants, strict=True)]
+
+    def possible(self, interval: Interval) -> Interval:
+        """An interval without what the metric cannot be: few examples with a long tail may reach beyond."""
+        value, low, high = interval
+        return Interval(
+            value, float(np.maximum(low, min(self.lowest, value))), float(np.minimum(high, max(self.highest, value)))
+        )
+
+    def _possible_change(self, row: Comparison) -> Comparison:
+        """The comparison with an interval of what two values of the metric can differ by."""
+        most = self.highest - self.lowest
+        return row._replace(low=float(np.maximum(row.low, -most)), high=float(np.minimum(row.high, most)))
 
     def _by_changes(self, row: Comparison, reference: np.ndarray, variant: np.ndarray) -> Comparison:
         """With p of at least 2^(1 - changed examples), and an interval that allows for changes that are not seen.
@@ -115,17 +131,17 @@ def all_right(statistics: np.ndarray) -> np.ndarray:
 
 
 ACCURACY = Metric(
-    "accuracy", _ratio, point=0.01, bound=1.0, answers=wrong_or_right, right=all_right
+    "accuracy", _ratio, point=0.01, bound=1.0, answers=wrong_or_right, right=all_right, lowest=0.0, highest=1.0
 )  # columns: right, 1
 TOKEN_ACCURACY = Metric(  # columns: right predictions, predictions
-    "token accuracy", _ratio, point=0.01, answers=wrong_or_right, right=all_right
+    "token accuracy", _ratio, point=0.01, answers=wrong_or_right, right=all_right, lowest=0.0, highest=1.0
 )
 COSINE_DISTANCE = Metric(  # columns: 1 - cosine, 1
-    "cosine distance", _ratio, higher_is_better=False, distance=True, point=0.01
+    "cosine distance", _ratio, higher_is_better=False, distance=True, point=0.01, lowest=0.0, highest=2.0
 )
 LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
 PERPLEXITY = Metric(  # the same columns
-    "perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False
+    "perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False, lowest=1.0
 )
 
 
@@ -195,5 +211,7 @@ def _is_right(statistics: np.ndarray) -> np.ndarray:
     return np.asarray(_by_class(statistics)[0].any(-1))
 
 
-F1 = Metric("F1", _f1, point=0.01, answers=_one_answer, right=_is_right, reach=_f1_reach, biased=True)
-MATTHEWS = Metric("Matthews", _matthews, point=0.01, answers=_one_answer, right=_is_right)
+F1 = Metric(
+    "F1", _f1, point=0.01, answers=_one_answer, right=_is_right, reach=_f1_reach, biased=True, lowest=0.0, highest=1.0
+)
+MATTHEWS = Metric("Matthews", _matthews, point=0.01, answers=_one_answer, right=_is_right, lowest=-1.0, highest=1.0)

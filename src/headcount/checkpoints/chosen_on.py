@@ -12,10 +12,11 @@ from typing import Any
 
 from headcount import journal
 from headcount.checkpoints.export_list import is_export
-from headcount.checkpoints.folder import read_json
+from headcount.checkpoints.folder import CONFIG, read_json
 from headcount.errors import CheckpointError
 from headcount.record.model_folder import folder_record
-from headcount.tasks.overlap import Examples
+from headcount.surgery.manifest import KEY
+from headcount.tasks.overlap import UNKNOWN, Examples
 
 FILE = "chosen_on.json"
 MOST_HASHES = 500_000  # about 18 MB; of more examples, only the hash of all of them is written
@@ -36,16 +37,16 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
 
     model: a folder or hub id; empty for a model without one.
     Of a folder without the file, only the hash of all examples together is known, from its record. Of an export that
-    is loaded as a model, it is unknown whether there are any.
+    is loaded as a model, and of a pruned model that `hc.save` wrote, it is unknown whether there are any.
     """
     if not model:
         return ()
     file = Path(model) / FILE
     if not file.is_file():
-        if file.parent.is_dir() and is_export(file.parent):
-            return (Examples(None, "", None),)
         record = folder_record(model, "prune")
-        return (Examples(None, record.signature.data, None),) if record and record.signature.data else ()
+        if record is not None and record.signature.data:
+            return (Examples(None, record.signature.data, None),)
+        return (UNKNOWN,) if file.parent.is_dir() and (is_export(file.parent) or _is_pruned(file.parent)) else ()
     content = read_json(file)
     entries = content.get("examples") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not all(map(_is_entry, entries)):
@@ -54,6 +55,12 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
         Examples(entry["split"], entry["data"], None if entry["hashes"] is None else tuple(entry["hashes"]))
         for entry in entries
     )
+
+
+def _is_pruned(folder: Path) -> bool:
+    """Whether the config of a model says that heads were removed."""
+    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else None
+    return isinstance(config, dict) and KEY in config
 
 
 def _is_entry(entry: Any) -> bool:

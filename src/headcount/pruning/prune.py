@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from headcount.pruning.tuning import Tuning
 from headcount.selection.budget import Budget, parse_budgets
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
+from headcount.tasks.overlap import UNKNOWN
 from headcount.tasks.task import Task
 
 _ADVICE = "This error's `model` is the pruned model, its `result` has the record; verify=False does not compare."
@@ -103,6 +104,8 @@ def prune(
             "calibrate_on is for a compensation: give compensate, or leave it out; heads are chosen on choose_on."
         )
     data = Data(task, choose_on, measure_on, calibrate_on)
+    if not execution.chosen_before and any(len(site.heads) < site.total for site in locate(model)):
+        execution = replace(execution, chosen_before=(UNKNOWN,))  # on which earlier heads were chosen
     with nullcontext() if execution.folder is None else claimed_states(execution.folder, pipeline, model, data):
         pruned = run(pipeline, model, data, execution)
     if pruned.record.parts.fault:

@@ -30,8 +30,8 @@ def _within(older: Any, newer: Any) -> bool:
     if older is None or isinstance(older, float):
         return True
     if isinstance(older, dict) and isinstance(newer, dict):
-        kept = [name for name in older if name not in _COMPUTED]
-        return all(name in newer and _alike(name, older[name], newer[name]) for name in kept)
+        names = [name for name in older if name not in _COMPUTED]
+        return all(name in newer and _alike(name, older[name], newer[name]) for name in names)
     if isinstance(older, list) and isinstance(newer, list):
         return len(older) == len(newer) and all(map(_within, older, newer))
     return bool(older == newer)

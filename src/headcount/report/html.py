@@ -64,9 +64,10 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         for name, section, labelled in filled
     }
     heads = set(data["subjects"][0]["heads"]) if len(all_subjects) == 1 else set()
-    said = {name: _answers(section, labelled, len(all_subjects)) for name, section, labelled in filled}
+    answers = {name: _answers(section, labelled, len(all_subjects)) for name, section, labelled in filled}
     written = {
-        name: _section(name, section, labelled, said[name], stills[name], heads) for name, section, labelled in filled
+        name: _section(name, section, labelled, answers[name], stills[name], heads)
+        for name, section, labelled in filled
     }
     slots = {
         "title": escape(heading),
@@ -75,7 +76,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "policy": escape(policy([script, _chart_library()], [style]), quote=True),
         "style": style,
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
-        "short": "".join(_short(name, section, said[name]) for name, section, _ in filled),
+        "short": "".join(_short(name, section, answers[name]) for name, section, _ in filled),
         "ledger": "".join(written.get(name, "") for name in _FIRST),
         "sections": "".join(text for name, text in written.items() if name not in _FIRST),
         "other": _other(all_subjects, [section for _, section in sections], drawable),
@@ -138,8 +139,8 @@ def _joined(all_subjects: Sequence[Subject]) -> str:
     return "".join(f'<p class="answer">{escape(line)}</p>' for line in sentences)
 
 
-def _short(name: str, section: Section, said: Sequence[str]) -> str:
-    text = " ".join(said)
+def _short(name: str, section: Section, answers: Sequence[str]) -> str:
+    text = " ".join(answers)
     return f'<li><a href="#{name}">{escape(section.question)}</a> {escape(text)}</li>'
 
 
@@ -157,8 +158,10 @@ def _tables(section: Section, labelled: Labelled) -> str:
         return f'<p class="note">The tables could not be made: {escape(repr(error))}.</p>'
 
 
-def _section(name: str, section: Section, labelled: Labelled, said: Sequence[str], stills: str, heads: set[str]) -> str:
-    paragraphs = "".join(f'<p class="answer">{_linked(text, heads)}</p>' for text in said)
+def _section(
+    name: str, section: Section, labelled: Labelled, answers: Sequence[str], stills: str, heads: set[str]
+) -> str:
+    paragraphs = "".join(f'<p class="answer">{_linked(text, heads)}</p>' for text in answers)
     measured = "".join(
         f'<p class="note{"" if held_out else " warning"}">{escape(line)}</p>'
         for line, held_out in measured_lines(labelled)

@@ -161,8 +161,8 @@ def _needed(ablation: Ablation) -> str:
         _, *ends = _apart(0.0, *changes, scale=ablation.value)
         start, preposition = "", "by"
     else:
-        whole, *ends = _apart(ablation.value, *(effects[head].value for head in named_heads))
-        start, preposition = f"from {whole} ", "to"
+        value, *ends = _apart(ablation.value, *(effects[head].value for head in named_heads))
+        start, preposition = f"from {value} ", "to"
     values = [
         f"without {head} {f'{metric} {verb} {start}' if index == 0 else ''}{preposition} {end}"
         for index, (head, end) in enumerate(zip(named_heads, ends, strict=True))
@@ -312,8 +312,8 @@ def _caveat(measured_on: MeasuredOn | None) -> str:
 
 
 def _instead(before: Quality, after: Quality) -> str:
-    whole, pruned = _apart(before.value, after.value)
-    return f"{after.metric} {pruned} instead of {whole}"
+    before_text, after_text = _apart(before.value, after.value)
+    return f"{after.metric} {after_text} instead of {before_text}"
 
 
 def _apart(start: float, *ends: float, scale: float | None = None) -> list[str]:

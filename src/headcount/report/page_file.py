@@ -21,8 +21,8 @@ def write_page(file: Path, text: str) -> Path:
     """Write a page atomically. One with further studies, models or data, or another file, stays as NAME.old."""
 
     def replaces(older: Path) -> bool:
-        shown = _shown(older.read_text(encoding="utf-8")) if is_page(older) else set()
-        return bool(shown) and shown <= _shown(text)
+        records = _shown(older.read_text(encoding="utf-8")) if is_page(older) else set()
+        return bool(records) and records <= _shown(text)
 
     return journal.write_text(file, text, replaces=replaces)
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def earlier_record(run: Run) -> Record[TrainingRun] | None:
     """The record of a run whose model is in its folder already: the models of its epochs may be deleted by now."""
-    there = (run.out / "config.json").is_file() and weight_files(run.out)
-    return training_record(str(run.out)) if there else None
+    complete = (run.out / "config.json").is_file() and weight_files(run.out)
+    return training_record(str(run.out)) if complete else None
 
 
 def conclude(

@@ -24,21 +24,25 @@ class Examples:
         return cls(task.split, task.fingerprint, None if hashes is None else tuple(hashes))
 
 
+UNKNOWN = Examples(None, "", None)  # that nothing is known of
 Identified = Task | Examples  # data whose examples can be compared; `Examples` were written down by an earlier run
 
 
 def measured_on(chosen_on: Iterable[Identified], measured: Identified) -> MeasuredOn:
     """For a record: the examples a model is measured on, and how many of them its heads were chosen on.
 
-    chosen_on: everything that heads were chosen, calibrated or trained on.
+    chosen_on: everything that heads were chosen, calibrated or trained on. Where only a part of it is known, the
+        overlap is with that part, if there is any.
     """
     tasks = list({id(task): task for task in chosen_on}.values())
     same = any(task.fingerprint == measured.fingerprint for task in tasks)
     examples, chosen_hashes = measured.example_hashes, [task.example_hashes for task in tasks]
     overlap = None
-    if examples is not None and None not in chosen_hashes:
+    if examples is not None:
         seen = {example for hashes in chosen_hashes for example in hashes or ()}
         overlap = sum(example in seen for example in examples)
+        if None in chosen_hashes and not overlap:  # others may be among those that are not known
+            overlap = None
     texts = _texts(measured)
     return MeasuredOn(
         texts.split,

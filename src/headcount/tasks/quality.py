@@ -64,7 +64,7 @@ class Quality:
         raise UsageError(f"Qualities are compared example by example, but {what}. Measure both with the same task.")
 
     def interval(self) -> Interval:
-        """The value with its 95% interval over examples; that of accuracy is exact.
+        """The value with its 95% interval over examples, within what the metric can be; that of accuracy is exact.
 
         Resamples of few mistakes vary too little. With at most three, or where all resamples are alike, the interval
         has what so many examples may miss: answers of another kind, as many as the exact upper end of their share.
@@ -77,12 +77,12 @@ class Quality:
             _, low, high = self.metric.reach(table.sum(0))
             interval = Interval(interval.value, min(interval.low, low), max(interval.high, high))
         mistakes = 0 if interval.low == interval.high else self.metric.mistakes(table)
-        if mistakes is None or mistakes > FEW or isnan(interval.low):
-            return interval
-        right = 1 - mistakes / len(table)
-        further = share_interval(mistakes, len(table)).high - 1 + right
-        ends = self.metric.unseen(table.sum(0), further / right).ravel()
-        return Interval(interval.value, min(interval.low, *ends), max(interval.high, *ends)) if len(ends) else interval
+        if mistakes is not None and mistakes <= FEW and not isnan(interval.low):
+            right = 1 - mistakes / len(table)
+            further = share_interval(mistakes, len(table)).high - 1 + right
+            ends = self.metric.unseen(table.sum(0), further / right).ravel()
+            interval = Interval(interval.value, min([interval.low, *ends]), max([interval.high, *ends]))
+        return self.metric.possible(interval)
 
 
 @dataclass(frozen=True)

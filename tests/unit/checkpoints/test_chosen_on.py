@@ -10,7 +10,8 @@ import headcount as hc
 import zoo
 from headcount.checkpoints.chosen_on import FILE, read_chosen_on, write_chosen_on
 from headcount.errors import CheckpointError
-from headcount.tasks.overlap import Examples, measured_on
+from headcount.tasks.overlap import UNKNOWN, Examples, measured_on
+from tokens import word_tokenizer
 
 CHOSEN = Examples("dev", "data", ("one", "two", "three"))
 BATCHES = Examples(None, "batches", None)
@@ -30,8 +31,28 @@ def test_of_an_export_it_is_unknown_and_texts_do_not_count_as_held_out(tmp_path:
     unknown = read_chosen_on(str(tmp_path / "half"))
     assert unknown == (Examples(None, "", None),)
     assert measured_on([*unknown, CHOSEN], Examples("test", "other", ("four",))).held_out is None
-    hc.save(small, tmp_path / "saved")
-    assert read_chosen_on(str(tmp_path / "saved")) == ()
+
+
+def test_of_a_pruned_model_that_was_saved_without_its_examples_it_is_unknown(tmp_path: Path) -> None:
+    """`hc.save` gets the model alone: evaluate said nothing of it, and prune called texts held out that were not."""
+    bert, texts = zoo.build("bert"), ["w3 w4", "w5 w6 w7", "w8", "w9 w3"]
+    task = hc.task("classification", texts=texts, labels=[0, 1, 0, 1], tokenizer=word_tokenizer())
+    first = hc.prune(bert, task, keep="50%", choose="gradient", measure_on=task)
+    assert first.record.parts.measured_on.held_out is False
+    hc.save(first.model, tmp_path / "half")
+    hc.save(bert, tmp_path / "whole")
+    assert read_chosen_on(str(tmp_path / "half")) == (UNKNOWN,)
+    assert read_chosen_on(str(tmp_path / "whole")) == ()
+    other = hc.task("classification", texts=["w6", "w7 w8"], labels=[0, 1], tokenizer=word_tokenizer())
+    for model in (first.model, hc.load(tmp_path / "half")):
+        again = hc.prune(model, other, keep="25%", choose="gradient", measure_on=task)
+        assert again.record.parts.measured_on.held_out is None
+
+
+def test_texts_that_were_certainly_seen_are_not_held_out_whatever_else_is_unknown() -> None:
+    """`bench` of a model and its exports, of which nothing is known."""
+    measured = measured_on([CHOSEN, UNKNOWN], Examples("test", "other", ("four", "two")))
+    assert (measured.overlap, measured.held_out) == (1, False)
 
 
 def test_of_very_many_examples_only_the_hash_of_all_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

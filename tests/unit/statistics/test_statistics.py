@@ -428,6 +428,24 @@ def test_answers_without_mistakes_are_not_certain(metric: Metric) -> None:
     assert never.low <= 0 < never.high < 0.5, "one of 20 could have been answered otherwise"
 
 
+@pytest.mark.parametrize(("metric", "lowest", "highest"), [(F1, 0, 1), (MATTHEWS, -1, 1), (PERPLEXITY, 1, np.inf)])
+def test_intervals_end_where_the_metric_does(metric: Metric, lowest: float, highest: float) -> None:
+    """Of 20 texts with two of a class, and of 21 stories of which one is odd, ends were -0.2, 1.36 and -6.2."""
+    random = np.random.default_rng(12)
+    for _ in range(40):
+        if metric is PERPLEXITY:
+            lengths = random.lognormal(3, 0.9, 20)
+            first, second = (np.stack([random.lognormal(0.5, 0.9, 20) * lengths, lengths], 1) for _ in range(2))
+        else:
+            labels = (np.arange(20) < 2).astype(int)
+            first, second = (class_counts(labels ^ (random.random(20) < 0.1), labels, 2) for _ in range(2))
+        interval = Quality.of(metric, first).interval()
+        assert lowest <= interval.low <= interval.value <= interval.high <= highest
+        (change,) = metric.compare(first, second[None], resamples=200)
+        assert abs(change.low) <= highest - lowest
+        assert abs(change.high) <= highest - lowest
+
+
 def test_the_mean_f1_of_many_classes_is_not_too_low_twice() -> None:
     """Few examples of a class make its F1 too low, and resamples make it so again: half of the intervals missed .8."""
     random, truth, found = np.random.default_rng(11), 0.8, []

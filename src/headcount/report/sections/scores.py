@@ -102,7 +102,7 @@ SECTION = Section(
     parts=("scores", "method"),
     command="headcount score MODEL --method gradient --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="One number per head from one pass over the data; higher means keep. The signature lists the options.",
+    method="One number per head; higher means keep. The signature lists the options.",
     tables=_tables,
     sketch=lambda record: HeadMap(record.parts.scores),
 )

@@ -75,4 +75,4 @@ def _all_match(statistics: np.ndarray) -> np.ndarray:
     return np.asarray((statistics[:, 0] == statistics[:, 1]) & (matches == totals).all(-1))
 
 
-METRIC = Metric("BLEU", bleu, answers=_no_match_or_all, right=_all_match)
+METRIC = Metric("BLEU", bleu, answers=_no_match_or_all, right=_all_match, lowest=0.0, highest=100.0)
