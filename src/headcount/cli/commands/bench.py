@@ -75,11 +75,11 @@ def _chosen_on(models: Mapping[str, Any]) -> list[Examples]:
     from torch import nn
 
     from headcount.checkpoints.chosen_on import read_chosen_on
-    from headcount.tasks.overlap import Examples
+    from headcount.tasks.overlap import UNKNOWN
 
     seen_examples = [examples for name in models for examples in read_chosen_on(name)]
     all_checkpoints = all(isinstance(model, nn.Module) for model in models.values())
-    return seen_examples if seen_examples or all_checkpoints else [Examples(None, "", None)]
+    return seen_examples if seen_examples or all_checkpoints else [UNKNOWN]
 
 
 def _check_inputs(models: Mapping[str, Any], task: Task, loading: options.Loading, work: data.Workload) -> None:
