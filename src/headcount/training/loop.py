@@ -213,11 +213,15 @@ class Loop:
 
     def _save(self, optimizer: torch.optim.Optimizer, progress: Standing) -> None:
         if self.accelerator.is_main_process:
+            scaler = self.accelerator.scaler
+            progress.loss_scale = scaler.state_dict() if scaler else {}
             write_state(self.folder / STATE, self.model, optimizer, progress, self.partner)
 
     def _resume(self, optimizer: torch.optim.Optimizer) -> Standing:
         file = self.folder / STATE
         progress = read_state(file, self.model, optimizer, self.partner) if file.is_file() else Standing()
+        if self.accelerator.scaler and progress.loss_scale:
+            self.accelerator.scaler.load_state_dict(progress.loss_scale)
         if self.accelerator.is_main_process:
             Log(self.folder / LOG).rewind(progress.step, progress.epoch)
         return progress

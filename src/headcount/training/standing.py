@@ -19,6 +19,7 @@ class Standing:
     seconds: float = 0.0  # spent training, over all interruptions
     epochs: list[dict[str, Any]] = field(default_factory=list)  # what was measured after each epoch
     recent_losses: list[float] = field(default_factory=list)  # of steps that are not in the log yet
+    loss_scale: dict[str, float] = field(default_factory=dict)  # state of the gradient scaler of fp16
 
     def best(self, watch: str) -> int:
         """Number of the best epoch so far, from 1; 0 before the first."""

@@ -150,6 +150,33 @@ def test_interrupted_between_two_lines_of_the_log_it_says_the_same(
     assert resumed == whole
 
 
+def test_an_interruption_does_not_reset_the_scale_of_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fp16 needs a GPU; a scaler on the CPU counts in the same way: the scale doubles every third step."""
+    usual = loop.Loop._step
+
+    def scaled() -> Accelerator:
+        accelerator = Accelerator(cpu=True)
+        accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
+        return accelerator
+
+    def stop(self: loop.Loop, *arguments: Any) -> torch.Tensor:
+        if arguments[-1] == 8:
+            raise Interrupted
+        return usual(self, *arguments)
+
+    whole, resumed = scaled(), scaled()
+    settings = replace(laboratory.SETTINGS, recipe=replace(laboratory.RECIPE, steps=10, epochs=None))
+    train_translation(data(), tmp_path / "whole", settings, accelerator=whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Loop, "_step", stop)
+        with pytest.raises(Interrupted):
+            train_translation(data(), tmp_path / "model", settings, accelerator=scaled(), save_seconds=0.0)
+    train_translation(data(), tmp_path / "model", settings, accelerator=resumed)
+    assert resumed.scaler.state_dict() == whole.scaler.state_dict()
+    assert whole.scaler.get_scale() == 4.0 * 2**3
+    assert same(tmp_path / "whole", tmp_path / "model")
+
+
 def test_a_kill_while_the_end_is_measured_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recipe that ends by its steps, in the middle of an epoch, with a state saved after every step."""
     from headcount.studies import translation
