@@ -29,13 +29,14 @@ from headcount.head_roles.role import roles as members
 from headcount.head_roles.sight import Sight, View
 from headcount.head_roles.tallies import Column, Tally
 from headcount.heads import Head, HeadGrid
-from headcount.hooks import configured_module, is_encoder_decoder
+from headcount.hooks import config_of, configured_module, is_encoder_decoder
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.site_masks import allowed_keys, site_masks
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.sites.causality import is_causal
+from headcount.sites.decoder_input import IGNORED, decoder_input
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import longest
@@ -212,7 +213,7 @@ class Measurement:
     ) -> None:
         self._model, self._reading = model, reading
         self._original: Any = configured_module(model)
-        self._config = getattr(self._original, "config", None)
+        self._config = config_of(self._original)
         self._frequencies = frequencies.table(id_count(model, tokenizer)) if frequencies else None
         self._both = is_encoder_decoder(model)
         self._sites = locate(model)
@@ -239,7 +240,7 @@ class Measurement:
         mask_BT = batch.real_BT.long()
         inputs = {"input_ids": batch.ids_BT.where(batch.real_BT, self._padding), "attention_mask": mask_BT}
         if self._both and batch.has_targets:
-            inputs["decoder_input_ids"] = self._read_BT(batch)
+            inputs["decoder_input_ids"] = decoder_input(batch.labels_BT, self._config)
         self._inner(batch)(**{name: value.to(device) for name, value in inputs.items()}, **self._no_cache(batch))
         for site, runs in self._runs.items():
             self._add(site, runs)
@@ -330,21 +331,16 @@ class Measurement:
         if kind == "cross":
             return View(batch, "cross", False, self._written(batch), source, self._reading, None)
         if kind == "decoder" and self._both:
-            read = Positions.of(self._read_BT(batch), batch.labels_BT != -100, self._specials)
+            read = Positions.of(
+                decoder_input(batch.labels_BT, self._config), batch.labels_BT != IGNORED, self._specials
+            )
             read.special_BT[:, 0] = True  # the start token, whatever its id
             return View(_without_words(batch), "self", True, read, read, self._reading, None)
         return View(batch, "self", is_causal(self._model, kind), source, source, self._reading, self._frequencies)
 
     def _written(self, batch: Batch) -> Positions:
-        real_BT = batch.labels_BT != -100
+        real_BT = batch.labels_BT != IGNORED
         return Positions.of(batch.labels_BT.where(real_BT, self._padding), real_BT, self._specials)
-
-    def _read_BT(self, batch: Batch) -> Tensor:
-        """The decoder input for these labels."""
-        real_BT = batch.labels_BT != -100
-        read_BT = batch.labels_BT.where(real_BT, self._padding).roll(1, dims=1)
-        read_BT[:, 0] = getattr(self._config, "decoder_start_token_id", None) or 0
-        return read_BT
 
     def evidence(self) -> dict[tuple[str, int], list[list[HalvedEvidence]]]:
         """The evidence of each head of each site that ran, with verdicts corrected for all of them."""

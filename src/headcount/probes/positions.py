@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.special_tokens import special_tokens
 from headcount.hooks import config_of, configured_module
@@ -134,25 +134,23 @@ def _target(
     model: nn.Module, batch: Mapping[str, Tensor], source_BT: Tensor | None, shape: tuple[int, int]
 ) -> tuple[_Text, _Text]:
     """Input of a decoder, and its output at each position. Without a target it reads the source."""
-    config, real_BT = config_of(model), target_mask(model, batch, shape)
+    real_BT = target_mask(model, batch, shape)
     labels_BT, read_BT = target_labels(model, batch, shape), batch.get("decoder_input_ids")
     if labels_BT is not None:
         predicted_BT = labels_BT != -100  # a prompt is read, but not written
         if real_BT is not None and real_BT.shape == predicted_BT.shape:
             predicted_BT = predicted_BT & real_BT
-        written_BT = labels_BT.masked_fill(labels_BT == -100, getattr(config, "pad_token_id", None) or 0)
+        written_BT = labels_BT.masked_fill(labels_BT == -100, getattr(config_of(model), "pad_token_id", None) or 0)
         if read_BT is None or read_BT.shape != labels_BT.shape:
-            read_BT = _shifted(written_BT, config)
+            read_BT = _after_start(written_BT)
         return _Text(read_BT, real_BT, starts=True), _Text(written_BT, predicted_BT)
     if read_BT is None and source_BT is not None:
-        read = _Text(_shifted(source_BT, config), real_BT, starts=True)
+        read = _Text(_after_start(source_BT), real_BT, starts=True)
     else:
         read = _Text(read_BT, real_BT)
     return read, read
 
 
-def _shifted(ids_BT: Tensor, config: PreTrainedConfig) -> Tensor:
-    """The start token and all tokens but the last."""
-    read_BT = ids_BT.roll(1, dims=1)
-    read_BT[:, 0] = getattr(config, "decoder_start_token_id", None) or 0
-    return read_BT
+def _after_start(ids_BT: Tensor) -> Tensor:
+    """The input of a decoder that writes these tokens. The first is special: `starts` says so, whatever its id."""
+    return ids_BT.roll(1, dims=1)

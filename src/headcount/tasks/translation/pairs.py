@@ -26,6 +26,7 @@ from headcount.hooks import config_of, configured_module
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.progress import Progress, silent
 from headcount.record import Signature
+from headcount.sites.decoder_input import IGNORED, decoder_input
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch, Batches, fingerprint
@@ -37,7 +38,6 @@ from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics, t
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, check_language, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
 
-IGNORED = -100  # label of padding
 _SAMPLE = 16  # references with capitals that are looked at
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
 
@@ -326,12 +326,10 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     check_ids(model, batch["input_ids"])
     device = input_device(model)
     labels_BT = batch["labels"].to(device)
-    before_BT = labels_BT.roll(1, dims=1)
-    before_BT[:, 0] = config.decoder_start_token_id
     logits_BTV: Tensor = model(
         input_ids=batch["input_ids"].to(device),
         attention_mask=batch["attention_mask"].to(device),
-        decoder_input_ids=before_BT.masked_fill(before_BT == IGNORED, config.pad_token_id),
+        decoder_input_ids=decoder_input(labels_BT, config),
         use_cache=False,
     ).logits
     return logits_BTV, labels_BT

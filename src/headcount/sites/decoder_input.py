@@ -1,0 +1,36 @@
+"""The tokens that the decoder of an encoder-decoder reads, given those that it is to write.
+
+Shapes: B texts, T positions.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+from transformers import PreTrainedConfig
+
+from headcount.errors import UsageError
+
+IGNORED = -100  # label of a position where nothing is written: padding
+_WRAPPING = ("mbart", "plbart")  # these begin with the last token of the target, its language
+
+
+def start_token(config: PreTrainedConfig) -> int | None:
+    """The token that a decoder reads first, as generation of transformers does: its own, or that of any text."""
+    own = getattr(config, "decoder_start_token_id", None)
+    return getattr(getattr(config, "decoder", None), "bos_token_id", None) if own is None else own
+
+
+def decoder_input(labels_BT: Tensor, config: PreTrainedConfig) -> Tensor:
+    """[B, T]: the start token, then all labels but the last; the padding token where a label is ignored."""
+    real_BT, start = labels_BT != IGNORED, start_token(config)
+    read_BT = labels_BT.roll(1, dims=1)
+    if start is not None:
+        read_BT[:, 0] = start
+    elif config.model_type in _WRAPPING:
+        read_BT[:, 0] = labels_BT.gather(1, (real_BT.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
+    else:
+        raise UsageError(
+            f"The config of this {config.model_type} names no token that its decoder starts with. Set "
+            "decoder_start_token_id in config.json (model.config in Python) to the one it was trained with."
+        )
+    return read_BT.masked_fill(read_BT == IGNORED, getattr(config, "pad_token_id", None) or 0)
