@@ -439,6 +439,17 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
     assert "not asked for (--no-roles)" in " ".join(blind.output.split())
 
 
+def test_sizes_of_a_trade_off_may_be_shares(tuned: str, place: Path, tmp_path: Path) -> None:
+    asked = ["study", "tradeoff", tuned, *work(place), "--ways", "random/untuned", "--no-roles", "--format", "png"]
+    assert run(*asked, "--keep", "75%,50%,4", "--out", str(tmp_path)).exit_code == 0
+    points = json.loads((tmp_path / "record.json").read_text())["parts"]["points"]
+    total = len(hc.locate(hc.load(tuned, task="classification")).heads)
+    assert {point["keep"] for point in points} == {3 * total // 4, total // 2, 4}
+    refused = run(*asked, "--keep", "50%params")
+    assert refused.exit_code == 2
+    assert "keeps numbers or shares of heads" in " ".join(refused.output.split())
+
+
 def test_a_finished_trade_off_is_not_measured_again(
     tuned: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from headcount.cli import data, options
 from headcount.studies.workload import HALF
 
 if TYPE_CHECKING:
+    from headcount.selection.budget import Budget
     from headcount.studies.tradeoff import Models
 
 _WAYS = (
@@ -30,7 +31,8 @@ _WAYS = (
 @click.option(
     "--keep",
     required=True,
-    help="Numbers of heads to keep: 12,8,3 or encoder=12,8,3. All heads: the control that is only fine-tuned.",
+    help="Heads to keep, as numbers or shares: 12,8,3 or encoder=60%,35%,15%. All heads (100%): the control that is "
+    "only fine-tuned.",
 )
 @click.option("--ways", default="l0,subset,rank-gradient,random", show_default=True, help=_WAYS)
 @click.option("--seeds", default="0", show_default=True, help="Random seeds, one run each: 0,1,2.")
@@ -69,6 +71,7 @@ def COMMAND(
 ) -> None:
     """Prune MODEL to several sizes by several pipelines with the same training each (Voita et al. 2019, section 6)."""
     from headcount.cli import show
+    from headcount.pruning.run import counted_heads
     from headcount.pruning.saving import Saving
     from headcount.pruning.tuning import Tuning
     from headcount.studies.tradeoff import Data, Models, Plan, signature_of, tradeoff
@@ -78,14 +81,10 @@ def COMMAND(
         raise click.UsageError("--save-models needs --out, a folder to keep them in.")
     if "/distilled" not in ways:
         options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
-    counts, seed_numbers = options.numbers(numbers, "--keep"), options.numbers(seeds, "--seeds")
+    budgets, seed_numbers = _budgets(numbers), options.numbers(seeds, "--seeds")
     names = options.names(ways)
     if against not in names and options.is_typed("against"):
         raise click.UsageError(f"--against {against} is not one of --ways ({', '.join(names)}).")
-    plan = Plan(
-        counts, names, (kind,) if kind else None, seed_numbers, settings["steps"],
-        Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
-    )  # fmt: skip
     with show.working(f"Loading {model}"):
         by_harness = settings["measure_task"]
         if by_harness is None:
@@ -98,6 +97,12 @@ def COMMAND(
         measure, choose = measure_on.build(model, loading), choose_on.build(model, loading)
         train = choose_on.on("train").with_limit(settings["train_limit"]).build(model, loading)
         live = loading.load(model, task=work.task)
+    kinds = (kind,) if kind else None
+    counts = _counts(budgets, len(counted_heads(live, kinds)))
+    plan = Plan(
+        counts, names, kinds, seed_numbers, settings["steps"],
+        Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
+    )  # fmt: skip
     keeping = output.out if settings["save_models"] else None
     path = "" if by_harness else work.source.data
     models = Models(keeping / "models", Saving(model, loading.revision, data=path)) if keeping else None
@@ -118,6 +123,27 @@ def COMMAND(
         output.show(record, note=f"{record.parts.unfinished} points are under way in other processes.")
     else:
         output.present(record, min(record.parts.points, key=lambda point: point.keep).command)
+
+
+def _budgets(text: str) -> tuple[Budget, ...]:
+    """Sizes to prune to, from --keep: shares and numbers of heads, which may be ranges."""
+    from headcount.selection.budget import Budget
+
+    parts = [
+        [Budget.parse(part)] if "%" in part else [Budget(heads=number) for number in options.numbers(part, "--keep")]
+        for part in options.names(text)
+    ]
+    budgets = tuple(budget for part in parts for budget in part)
+    for budget in budgets:
+        if budget.counts != "heads":
+            raise click.UsageError(f"--keep {budget}: a trade-off keeps numbers or shares of heads, such as 12 or 35%.")
+    return budgets
+
+
+def _counts(budgets: tuple[Budget, ...], total: int) -> tuple[int, ...]:
+    """Numbers of heads to keep of so many."""
+    sizes = (budget.of(total) if budget.heads is None else int(budget.heads) for budget in budgets)
+    return tuple(dict.fromkeys(sizes))
 
 
 def _refuse_models(output: options.Output, models: Models | None) -> None:

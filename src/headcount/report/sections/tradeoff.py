@@ -169,7 +169,7 @@ SECTION = Section(
     question="Do learned gates beat a ranking?",
     studies=("tradeoff",),
     parts=("points", "whole"),
-    command="headcount study tradeoff MODEL --keep 12,8,3 --task TASK --data DATA --out DIR",
+    command="headcount study tradeoff MODEL --keep 40%,30% --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
         "Every way that trains but scratch gets the same number of steps: a ranking is fine-tuned for as many steps as "
