@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
+from typing import TypeVar
 
 import numpy as np
 
 from headcount.statistics import (
     Comparison,
     Interval,
+    Runs,
     counted,
     mcnemar,
     paired_bootstrap,
     paired_shares,
     share_interval,
 )
+
+Change = TypeVar("Change", Comparison, Runs)
 
 FEW = 3  # mistakes or changed answers: more than 2.5% of resamples have none of three
 _ONE_SIDED = 5  # changed examples: all have the same sign in more than 5% of cases, if both signs are equally likely
@@ -72,7 +76,7 @@ class Metric:
         rows = paired_bootstrap(reference, variants, self.of_sums, resamples=resamples, seed=seed)
         if self is not ACCURACY:
             widened = [self._by_changes(row, reference, variant) for row, variant in zip(rows, variants, strict=True)]
-            return [self._possible_change(row) for row in widened]
+            return [self.possible_change(row) for row in widened]
         right_N = reference[:, 0]
         return [_by_answers(row, right_N, variant[:, 0]) for row, variant in zip(rows, variants, strict=True)]
 
@@ -83,8 +87,8 @@ class Metric:
             value, float(np.maximum(low, min(self.lowest, value))), float(np.minimum(high, max(self.highest, value)))
         )
 
-    def _possible_change(self, row: Comparison) -> Comparison:
-        """The comparison with an interval of what two values of the metric can differ by."""
+    def possible_change(self, row: Change) -> Change:
+        """A difference with an interval of what two values of the metric can differ by."""
         most = self.highest - self.lowest
         return row._replace(low=float(np.maximum(row.low, -most)), high=float(np.minimum(row.high, most)))
 

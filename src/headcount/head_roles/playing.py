@@ -31,6 +31,7 @@ from headcount.probes.site_masks import allowed_keys, site_masks
 from headcount.probes.values import Output, recomputed
 from headcount.sites.causality import is_causal
 from headcount.sites.locate import locate
+from headcount.sites.sides import of_text
 from headcount.sites.site import Site, SiteKey
 
 Elsewhere = Literal["own", "zero"]
@@ -126,6 +127,8 @@ class _Stage:
         if not isinstance(role, Playable) or head.kind == "cross":
             what = "cross attention" if isinstance(role, Playable) else f"the role {name}"
             raise UsageError(f"{head} cannot be replaced by {what}: only {', '.join(playable)} in self-attention can.")
+        if not of_text(site):
+            raise UsageError(f"{head} cannot be replaced by a role: its positions are no tokens of a text.")
         labels = role.labels(self._reading)
         check_name(f"label of the role {name}", label, labels)
         if name == "syntactic" and self._sentences is None:

@@ -255,7 +255,9 @@ def gain_over(lines: Sequence[Sequence[Quality]]) -> Runs:
 
     drawn_RK = np.concatenate([gains(sums) for sums in bootstrap_sums(table, resamples=1000)])
     influence_N = influences(table, lambda sums: gains(sums).mean(-1))
-    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)], examples=len(table), influence=influence_N)
+    values = gains(table.sum(0)).tolist()
+    runs = over_runs([values], [list(drawn_RK.T)], examples=len(table), influence=influence_N)
+    return metric.possible_change(runs)
 
 
 _MIDDLE = (0.15, 0.65)  # shares of removed heads: where orders differ

@@ -269,7 +269,7 @@ def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], met
 
     drawn_RS = np.concatenate([differences(sums) for sums in bootstrap_sums(table, resamples=_RESAMPLES)])
     values_S = differences(table.sum(0))
-    runs = over_runs([values_S.tolist()], [list(drawn_RS.T)], examples=len(table))
+    runs = metric.possible_change(over_runs([values_S.tolist()], [list(drawn_RS.T)], examples=len(table)))
     by_seed = dict(zip(map(str, seeds), values_S.tolist(), strict=True))
     low, high, p = runs.low, runs.high, None
     if len(seeds) == 1:

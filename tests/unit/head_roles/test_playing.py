@@ -313,3 +313,11 @@ def test_heads_over_images_and_sound_have_no_roles_to_play(architecture: str) ->
         hc.played(model, {"encoder.0.0": "positional -1"}),
     ):
         model(**example_batch(model))
+
+
+def test_a_head_of_clip_that_sees_an_image_has_no_role_to_play() -> None:
+    model = zoo.build("clip")
+    with pytest.raises(UsageError, match="no tokens of a text"), hc.played(model, {"vision.0.0": "positional -1"}):
+        pass
+    with hc.played(model, {"text.0.0": "positional -1"}):
+        model(**example_batch(model))

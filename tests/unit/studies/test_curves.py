@@ -291,6 +291,17 @@ def test_which_random_orders_were_drawn_is_in_the_interval() -> None:
     assert found.parts["examples"] == pytest.approx(0)
 
 
+def test_the_gain_over_two_random_orders_ends_where_the_metric_does() -> None:
+    """A t-interval over two is twelve standard errors wide."""
+
+    def quality(right: float) -> Quality:
+        return Quality.of(ACCURACY, np.stack([np.arange(50) < 50 * right, np.ones(50)], axis=1).astype(float))
+
+    gain = gain_over([[quality(0.9)], [quality(0.3)], [quality(0.8)]])
+    assert gain.value == pytest.approx(0.35)
+    assert (gain.low, gain.high) == (-1, 1)
+
+
 def test_the_gain_over_one_random_order_may_have_a_long_tail_as_a_lead_has() -> None:
     """Of 30 log-normal losses, 12% of percentile intervals leave out the mean."""
     losses = np.random.default_rng(0).lognormal(size=30)
