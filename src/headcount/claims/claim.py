@@ -36,18 +36,27 @@ class Claim:
     sentence: str
     where: str  # section or figure of the paper
     statistic: str
-    command: str  # that writes the records it needs
-    part: str  # part of a whole study that writes them
+    part: str  # part of a whole study that writes the record it needs
     changed_by: str  # what would change the verdict
     measure: Callable[[Sequence[StudiedModel]], Measurement]
     bounds: tuple[float, float] = (-inf, inf)  # values that the statistic can have
     compares_data: bool = False  # compares models of different target languages or domains
+    also: tuple[str, ...] = ()  # further parts that it needs
+    data: str = "DATA"  # of its command
+    options: str = ""  # of its command
 
     def measured(self, models: Sequence[StudiedModel]) -> Measurement:
         """The statistic on these models; the ends of a t-interval stay within its bounds."""
         measurement = self.measure(models)
         (value, *ends), (lowest, highest) = measurement.interval, self.bounds
         return replace(measurement, interval=Interval(value, *(min(max(end, lowest), highest) for end in ends)))
+
+    @property
+    def command(self) -> str:
+        """The study that decides it. Commands of their own write the same records, but have no ledger."""
+        parts = ",".join((*self.also, self.part))
+        options = f"{self.options} " if self.options else ""
+        return f"headcount study all MODEL --task TASK --data {self.data} {options}--parts {parts} --out DIR"
 
     @property
     def paper(self) -> str:
@@ -137,8 +146,7 @@ def least(
 
 def deviation(interval: Interval) -> float:
     """The standard deviation that corresponds to a 95% interval; 0 if it has no ends."""
-    width = interval.high - interval.low
-    return 0.0 if isnan(width) else width / (2 * NORMAL)
+    return 0.0 if isnan(interval.deviation) else interval.deviation
 
 
 def difference(left: Interval, right: Interval) -> Interval:

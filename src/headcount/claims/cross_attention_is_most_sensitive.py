@@ -26,7 +26,6 @@ CLAIM = Claim(
         "loss of the metric beyond 60% of the kind's heads on the same examples, cross attention less each other "
         "kind, the smallest; above 0"
     ),
-    command="headcount study curves MODEL --task translation --data DATA --out DIR",
     part="curves",
     changed_by="models whose encoder has few heads; more examples and models",
     measure=_measure,

@@ -70,7 +70,6 @@ CLAIM = Claim(
         "mean layer of the heads left, budgets together, against that of all, as a share of the depth: of the decoder "
         "downwards, of cross attention upwards, whichever is smaller; above 0"
     ),
-    command="headcount study tradeoff MODEL --keep 40%,30% --ways l0 --seeds 0,1,2 --task TASK --data DATA --out DIR",
     part="all-kinds",
     changed_by="a deeper decoder; more seeds or models: one seed has no interval",
     measure=_measure,

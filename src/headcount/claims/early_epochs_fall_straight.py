@@ -78,7 +78,6 @@ CLAIM = Claim(
         "size of the mean distance of the pruning curve from a straight line, the last epoch less the earliest "
         "checkpoint with a tenth of its score; above 0"
     ),
-    command="headcount study dynamics RUN --task TASK --data DATA --out DIR",
     part="dynamics",
     changed_by="more models; a slower model, which has checkpoints between a tenth and half of its last score",
     measure=_measure,

@@ -63,7 +63,6 @@ CLAIM = Claim(
         "share of heads left, mean over budgets and seeds: smallest of decoder less encoder, cross attention less "
         "encoder, and cross attention less decoder; above 0"
     ),
-    command="headcount study tradeoff MODEL --keep 40%,30% --ways l0 --seeds 0,1,2 --task TASK --data DATA --out DIR",
     part="all-kinds",
     changed_by="more seeds or models: one seed has no interval",
     measure=_measure,

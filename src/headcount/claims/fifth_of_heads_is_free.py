@@ -40,7 +40,6 @@ CLAIM = Claim(
     sentence="A fifth of all heads can go at once without a noticeable loss.",
     where="section 4.2, Figure 3",
     statistic="share of the score that is left with 20% of the heads gone, lowest gradient score first; above .95",
-    command="headcount study curves MODEL --task TASK --data DATA --out DIR",
     part="curves",
     changed_by="more examples: the interval is over examples; where a loss becomes noticeable (here at 5%)",
     measure=_measure,

@@ -95,7 +95,6 @@ CLAIM = Claim(
     sentence="Gates open wider for heads with a role than for others of the same layer.",
     where="section 6.2.2",
     statistic="area under the curve of the gates' log a for having a role of the paper, within layers; above .5",
-    command="headcount study tradeoff MODEL --keep encoder=60%,35%,15% --ways l0 --task TASK --data DATA --out DIR",
     part="tradeoff",
     changed_by="more models: with few heads in a layer chance is wide",
     measure=_measure,

@@ -43,7 +43,6 @@ CLAIM = Claim(
     sentence="Removing heads by gradient score is better than removing them in random order.",
     where="section 4.1 has the score; random order is our control",
     statistic="metric by gradient order less the mean of random orders, mean of 20 to 60%; above 0",
-    command="headcount study curves MODEL --task TASK --data DATA --random 10 --out DIR",
     part="curves",
     changed_by="more models; of one model, the interval has what a random order differs by from the mean of others",
     measure=_measure,

@@ -72,7 +72,6 @@ CLAIM = Claim(
     sentence="With about a third of the encoder's heads left, all that are left have a function of the paper.",
     where="Figure 8 as we read it; the text (section 6.2.2) says that the heads left have all functions",
     statistic="share of the heads left with a positional, syntactic or rare-token role; above .9",
-    command="headcount study tradeoff MODEL --keep encoder=35% --ways l0 --task TASK --data DATA --out DIR",
     part="tradeoff",
     changed_by="more sentences, which make roles certain; more heads, seeds or models: a few heads leave it wide",
     measure=_measure,

@@ -94,8 +94,8 @@ CLAIM = Claim(
         "Pearson's correlation of the best head's accuracy in two models over the relations where it is above that of "
         "the best offset in both, which is held constant; above 0"
     ),
-    command="headcount study voita2019 MODEL --data grammar:bare --out DIR",
     part="roles",
+    data="grammar:bare",
     changed_by="a language in whose models another relation leads; the runs are the models of the language with fewer",
     measure=_measure,
     bounds=(-1.0, 1.0),

@@ -46,7 +46,6 @@ CLAIM = Claim(
     sentence="From epoch 10 on, a model keeps at least 85% of its score with 40% of its heads gone.",
     where="section 6, Figure 5",
     statistic="share of its own score left with 40% of the heads gone, mean of the epochs from 10 on; above .85",
-    command="headcount study dynamics RUN --task TASK --data DATA --out DIR",
     part="dynamics",
     changed_by="more examples and training runs",
     measure=_measure,

@@ -36,7 +36,6 @@ CLAIM = Claim(
         "share of the layers whose best head alone is not significantly worse, the head chosen on other examples than "
         "it is measured on; above .5"
     ),
-    command="headcount study michel2019 MODEL --task TASK --data DATA --parts ablation --out DIR",
     part="ablation",
     changed_by="more layers: the interval is over layers; more examples find smaller losses significant",
     measure=_measure,

@@ -28,7 +28,6 @@ CLAIM = Claim(
     sentence="Most heads can be removed, one at a time, without making the model significantly worse.",
     where="section 3.2, Table 1",
     statistic="share of the heads whose removal makes the metric worse at no p below alpha, uncorrected; above .5",
-    command="headcount ablate MODEL --task TASK --data DATA --out DIR",
     part="ablation",
     changed_by="more examples find smaller losses significant; more layers and heads narrow the interval",
     measure=_measure,

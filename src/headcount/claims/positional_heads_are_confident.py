@@ -40,7 +40,6 @@ CLAIM = Claim(
     statistic=(
         "lowest confidence of a positional head of the encoder, mean over models; above .8, and no head certainly below"
     ),
-    command="headcount roles MODEL --data DATA --out DIR",
     part="roles",
     changed_by="more models: the interval is over them; one model alone has that of its lowest head over sentences",
     measure=_measure,

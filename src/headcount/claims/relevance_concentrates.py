@@ -76,12 +76,11 @@ def _dealt(layers: Sequence[np.ndarray]) -> float:
 CLAIM = Claim(
     number="V1",
     sentence="In each layer, one or two heads carry most of the relevance.",
-    where="section 4, Figure 1a",
+    where="Figure 1a as we read it; section 4 says that a small number of heads matter much more than all others",
     statistic=(
         "share of a layer's relevance that its top two heads have, less that of a stick broken at random into as many "
         "pieces; mean over layers; above 0"
     ),
-    command="headcount score MODEL --method relevance --task TASK --data DATA --out DIR",
     part="relevance",
     changed_by="more layers and models; a weaker benchmark than the broken stick, such as heads dealt to layers anew",
     measure=_measure,

@@ -83,7 +83,6 @@ CLAIM = Claim(
     sentence="A model trained from scratch with the heads of a pruned one is worse than the pruned one.",
     where="section 6.3.1, Table 2",
     statistic="quality of the pruned model less that of the model from scratch, mean over budgets and seeds; above 0",
-    command="headcount study tradeoff MODEL --keep 40% --ways l0,scratch --seeds 0,1 --task TASK --data DATA --out DIR",
     part="all-kinds",
     changed_by=(
         "as many steps from scratch as the model had, and as many of gates and tuning; more seeds: one seed of one "

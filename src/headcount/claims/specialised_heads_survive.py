@@ -100,7 +100,6 @@ CLAIM = Claim(
         "share of the heads with a role of the paper that gates keep, less the share that a random choice of as many "
         "heads in each layer keeps; mean over budgets and seeds; above 0"
     ),
-    command="headcount study tradeoff MODEL --keep encoder=60%,35%,15% --ways l0 --task TASK --data DATA --out DIR",
     part="tradeoff",
     changed_by="more models and seeds; gates that have settled",
     measure=_measure,

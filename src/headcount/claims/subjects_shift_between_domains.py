@@ -87,8 +87,8 @@ CLAIM = Claim(
         "lead of the best head for nsubj v->s over the best offset, in the domain with more varied persons less in "
         "the other; above 0"
     ),
-    command="headcount study voita2019 MODEL --data grammar:rich:dialogue --out DIR",
     part="roles",
+    data="grammar:rich:dialogue",
     changed_by="several models of each domain: one model of a domain leaves it open, as two differ by their seeds too",
     measure=_measure,
     bounds=(-2.0, 2.0),

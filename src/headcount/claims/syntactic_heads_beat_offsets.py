@@ -59,7 +59,6 @@ CLAIM = Claim(
     sentence="The best head of a dependency relation finds it more often than the best fixed offset does.",
     where="section 5.2.2, Table 1",
     statistic="accuracy of the best head less that of the best offset, mean over relations and directions; above 0",
-    command="headcount roles MODEL --data TREEBANK --out DIR",
     part="roles",
     changed_by="more relations, more models: the interval is over both",
     measure=_measure,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from headcount.record import Record
 from headcount.record.results.prune import SETTLED
 from headcount.record.results.tradeoff import Point, StepsOfWays, Tradeoff
 from headcount.report.figure import judged
-from headcount.statistics import Interval, mean_interval
+from headcount.statistics import Interval, over_models
 
 SCRATCH = "scratch"  # the way from random weights
 NONE_FINISHED = {"points": "no point of the trade-off is finished yet"}  # why figures of points cannot be drawn
@@ -61,7 +59,5 @@ def control(parts: Tradeoff) -> list[Point]:
 
 
 def mean_quality(points: Sequence[Point]) -> Interval:
-    """The mean over seeds, with a 95% interval no narrower than over seeds and than over examples, on average."""
-    over_seeds = mean_interval([point.after.value for point in points])
-    low, high = (float(np.mean([getattr(point.after, end) for point in points])) for end in ("low", "high"))
-    return Interval(over_seeds.value, float(np.fmin(low, over_seeds.low)), float(np.fmax(high, over_seeds.high)))
+    """The mean over seeds, with a 95% interval over seeds and examples."""
+    return over_models([Interval(point.after.value, point.after.low, point.after.high) for point in points])

@@ -30,6 +30,7 @@ from headcount.statistics.interval import ratio_interval as ratio_interval
 from headcount.statistics.interval import share_interval as share_interval
 from headcount.statistics.ratio import RatioSums as RatioSums
 from headcount.statistics.runs import Runs as Runs
+from headcount.statistics.runs import over_models as over_models
 from headcount.statistics.runs import over_runs as over_runs
 from headcount.statistics.runs import t_interval as t_interval
 from headcount.statistics.significance import ENOUGH_FOR_A_TAIL as ENOUGH_FOR_A_TAIL

@@ -21,6 +21,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation that corresponds to a 95% interval; NaN if it has no ends."""
+        return (self.high - self.low) / (2 * NORMAL)
+
     def stretched(self, scale: float) -> Interval:
         """With both ends so many times as far from the value."""
         value, low, high = self

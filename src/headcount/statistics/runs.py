@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.statistics.bootstrap import percentile_interval
-from headcount.statistics.interval import Interval
+from headcount.statistics.interval import NORMAL, Interval, mean_interval
 from headcount.statistics.skewness import widen
 
 FEW = 10  # models, or seeds of one model, below which the interval is a t-interval on their means
@@ -97,6 +97,20 @@ def t_interval(
     half = float(t.ppf((1 + confidence) / 2, degrees) * np.sqrt(of_unit / len(values) + variance))
     mean = float(values.mean())
     return Interval(mean, mean - half, mean + half)
+
+
+def over_models(intervals: Sequence[Interval]) -> Interval:
+    """The mean of models, or seeds, with its 95% interval; a single one keeps its own.
+
+    intervals: of each, over examples that are the same for all: what they add does not average out over models. The
+    half width is the root of the sum of both squares, t times the error over models and 1.96 times that over examples.
+    """
+    if len(intervals) == 1:
+        return intervals[0]
+    models = mean_interval([interval.value for interval in intervals])
+    examples = NORMAL**2 * np.nan_to_num(np.mean([interval.deviation**2 for interval in intervals]))
+    half = float(np.sqrt((models.high - models.value) ** 2 + examples))
+    return Interval(models.value, models.value - half, models.value + half)
 
 
 def _parts(values: Sequence[Sequence[float]], means_M: np.ndarray, examples: float) -> dict[str, float]:

@@ -99,7 +99,7 @@ def test_a_whole_study_decides_the_claims_of_its_papers(name: str, count: int) -
 def test_a_part_that_could_not_be_measured_gives_the_reason() -> None:
     record = with_ledger(combined("michel2019", dynamics="has checkpoints named by epoch"))
     verdicts = {row.number: row for row in record.parts.records[LEDGER].parts.verdicts}
-    assert verdicts["M8"].detail.startswith("has checkpoints named by epoch; headcount study dynamics")
+    assert verdicts["M8"].detail.startswith("has checkpoints named by epoch; headcount study all MODEL")
 
 
 def test_the_answer_counts_verdicts() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headcount.statistics import over_runs
+from headcount.statistics import NORMAL, Interval, over_models, over_runs
 
 
 def table(
@@ -72,3 +72,20 @@ def test_intervals_hold_the_truth_where_those_over_examples_do_not(models: int, 
 def test_runs_without_draws_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one run"):
         over_runs([[1.0], []], [[np.ones(2)], []], examples=50)
+
+
+@pytest.mark.parametrize("number", [2, 5, 9])
+@pytest.mark.parametrize("of_models", [0.0, 0.3, 1.0, 3.0])
+def test_means_of_models_on_the_same_examples_have_their_interval(number: int, of_models: float) -> None:
+    """Of models that are alike, 92% of intervals over models alone left out the truth."""
+    random, inside = np.random.default_rng(number), 0
+    for _ in range(400):
+        means = random.normal() + random.normal(size=number) * of_models
+        interval = over_models([Interval(mean, mean - NORMAL, mean + NORMAL) for mean in means])
+        inside += interval.low <= 0 <= interval.high
+    assert inside >= 0.92 * 400
+
+
+def test_a_single_model_keeps_its_interval() -> None:
+    assert over_models([Interval(0.5, 0.2, 0.9)]) == (0.5, 0.2, 0.9)
+    assert over_models([Interval(0.5, np.nan, np.nan)] * 2) == (0.5, 0.5, 0.5)  # nothing is known of examples

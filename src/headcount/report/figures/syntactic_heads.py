@@ -15,7 +15,7 @@ from headcount.report.figure import Drawing, Figure, origin
 from headcount.report.groups import group_name, grouped
 from headcount.report.palette import INK, LINES
 from headcount.report.verdicts import verdict
-from headcount.statistics import Interval, mean_interval
+from headcount.statistics import Interval, over_models
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     plot.margins(x=0.02)
     plot.plot([], [], color=INK, linewidth=1.6, label="best fixed offset")
     plot.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    over = "models of the same data" if len(groups) < len(records) else "sentences"
+    over = "models of the same data and sentences" if len(groups) < len(records) else "sentences"
     caption = (
         f"Accuracy of the best head on each relation and direction with its 95% interval over {over}; black bars: "
         "the best fixed offset on the same text; ticks: heads that are syntactic by the margin of the record; "
@@ -61,7 +61,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 class _Bar(NamedTuple):
     """The best heads of one relation, of one model or of several trained on the same data."""
 
-    height: Interval  # over sentences, or over models
+    height: Interval  # over sentences, or over models and sentences
     baseline: float
     sign: str
 
@@ -79,9 +79,9 @@ def _bar(rows: Sequence[Best]) -> _Bar:
         sign = "\u2713" if row.holds else f"n={row.trials}" if row.holds is None else ""
         return _Bar(Interval(row.value, row.low, row.high), row.baseline, sign)
     held = sum(bool(row.holds) for row in rows)
-    mean = mean_interval([row.value for row in rows])
+    mean = over_models([Interval(row.value, row.low, row.high) for row in rows])
     return _Bar(
-        Interval(mean.value, max(0.0, mean.low), min(1.0, mean.high)) if not isnan(mean.low) else mean,
+        Interval(mean.value, max(0.0, mean.low), min(1.0, mean.high)),
         sum(row.baseline for row in rows) / len(rows),
         f"\u2713{held}/{len(rows)}" if held else "",
     )

@@ -36,8 +36,8 @@ def _answer(record: Record[RolesFound]) -> str:
     clearest = max(held, key=lambda row: row.value - row.baseline)
     shares = f"{100 * clearest.value:.0f}% against {100 * clearest.baseline:.0f}%"
     return (
-        f"On {len(held)} of {len(rows)} relations a head beats the best fixed offset; most clearly "
-        f"{clearest.head} for {clearest.label}: {shares}.{few}"
+        f"On {len(held)} of {len(rows)} relations a head beats the best fixed offset by the required margin; "
+        f"most clearly {clearest.head} for {clearest.label}: {shares}.{few}"
     )
 
 
