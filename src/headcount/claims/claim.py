@@ -14,6 +14,7 @@ from headcount.statistics import NORMAL as NORMAL
 from headcount.statistics import Interval, t_interval
 
 PAPERS = {"V": "voita2019", "M": "michel2019"}
+NOTICEABLE = 0.05  # loss of the score
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.claim import NOTICEABLE, Claim, Measurement, above, missing, pooled
 from headcount.claims.steps import SEEN, at, kept, ordered_by, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves
 from headcount.statistics import Interval
-
-NOTICEABLE = 0.95  # of the score
 
 
 def _kept(curves: Curves, share: float) -> Interval | None:
@@ -27,11 +25,11 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         return missing(SEEN if seen else "no curve by gradient scores with a step near 20%")
     interval = pooled(fifth, shared=True)
     detail = f"with 40% gone {pooled(two_fifths).value:.0%}" if two_fifths else ""
-    return Measurement(interval, above(interval, NOTICEABLE), len(fifth), 1, detail)
+    return Measurement(interval, above(interval, 1 - NOTICEABLE), len(fifth), 1, detail)
 
 
 def _kept_by_models(models: Sequence[StudiedModel], share: float) -> list[Interval]:
-    curves = [parts for parts in studied(models, Curves)[0] if parts.value]
+    curves = [parts for parts in studied(models, Curves)[0] if parts.value > 0]
     return [left for parts in curves if (left := _kept(parts, share)) is not None]
 
 

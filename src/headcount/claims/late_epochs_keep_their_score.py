@@ -24,7 +24,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     runs, seen = studied(models, Dynamics)
     if not runs:
         return missing(SEEN if seen else NO_DYNAMICS)
-    late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in runs]
+    late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value > 0] for dynamics in runs]
     if not any(late):
         last = max(epoch.epoch for dynamics in runs for epoch in dynamics.by_epoch)
         return missing(f"no epoch from {LATE} on; the last one is {last:g}")

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headcount.claims.claim import Claim, Measurement, missing
-from headcount.claims.shares import TOO_FEW, can_harm, decided_by_share, is_harmless, share_of_layers
+from headcount.claims.shares import (
+    TOO_FEW,
+    can_harm,
+    cannot_harm,
+    decided_by_share,
+    is_harmless,
+    share_of_layers,
+    unless_noticed,
+)
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation, BestAlone
 
@@ -25,7 +33,9 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not held_out:
         return missing(TOO_FEW)
     counts = [(sum(is_harmless(parts, row) for row in best.values()), len(best)) for parts, best in held_out]
-    return decided_by_share(share_of_layers(counts), counts, 0.5, "layers of all kinds")
+    certain = [(sum(cannot_harm(parts, row) for row in best.values()), len(best)) for parts, best in held_out]
+    interval = unless_noticed(share_of_layers(counts), share_of_layers(certain))
+    return decided_by_share(interval, counts, 0.5, "layers of all kinds")
 
 
 CLAIM = Claim(
@@ -34,7 +44,7 @@ CLAIM = Claim(
     where="section 3.3, Tables 2 and 3; appendix A, Tables 5 and 6, if the head is chosen on other data",
     statistic=(
         "share of the layers whose best head alone is not significantly worse, the head chosen on other examples than "
-        "it is measured on; above .5"
+        "it is measured on; above .5, also of those alone for which a loss of 5% of the score is excluded"
     ),
     part="ablation",
     changed_by="more layers: the interval is over layers; more examples find smaller losses significant",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from headcount.claims.claim import Measurement, above, averaged, pooled
+from headcount.claims.claim import NOTICEABLE, Measurement, above, averaged, pooled
 from headcount.heads import sites_of
 from headcount.metrics import ACCURACY
 from headcount.record.results.ablate import Ablation, BestAlone, Effect
@@ -27,6 +27,17 @@ def _can_be_lost(parts: Ablation, effect: Effect) -> int:
 def is_harmless(parts: Ablation, effect: Effect | BestAlone) -> bool:
     """Whether a change does not make the model worse, at the level of the paper and without correction."""
     return not (effect.p < parts.alpha and parts.harm(effect) > 0)
+
+
+def cannot_harm(parts: Ablation, effect: Effect | BestAlone) -> bool:
+    """Whether a change is harmless, and its interval excludes a noticeable loss: few examples find no loss."""
+    loss = -effect.low if parts.higher_is_better else effect.high
+    return is_harmless(parts, effect) and loss < NOTICEABLE * abs(effect.value - effect.difference)
+
+
+def unless_noticed(interval: Interval, certain: Interval) -> Interval:
+    """The interval of a share of harmless cases, whose lower end is that of the cases that cannot harm."""
+    return interval._replace(low=min(interval.low, certain.low))
 
 
 def share_of_layers(counts: Sequence[tuple[int, int]]) -> Interval:

@@ -93,18 +93,21 @@ def kept(quality: Quality, whole: Quality) -> Interval:
     """Share of the score that remains, on the same examples; for a loss or perplexity, whole / pruned.
 
     No narrower than the change of the score has it: pairs of which few differ vary too little (of 30 answers with 8%
-    lost, 9.6% of lower ends are above the truth). A loss whose change may reach 0 has no upper end, which is NaN.
+    lost, 9.6% of lower ends are above the truth). A loss whose change may reach 0 has no upper end, which is NaN. Of a
+    score that is not above 0, as Matthews' of a model worse than chance, no share remains: all are NaN.
     """
     metric = whole.metric
+    if not whole.value > 0:
+        return Interval(np.nan, np.nan, np.nan)
     pair = [quality.statistics, whole.statistics] if metric.higher_is_better else [whole.statistics, quality.statistics]
 
     def share(sums: np.ndarray) -> np.ndarray:
-        """[..., 2, C] -> [...]; NaN where the score to divide by is 0."""
+        """[..., 2, C] -> [...]; NaN where the score to divide by is not above 0."""
         over, under = np.moveaxis(metric.of_sums(sums), -1, 0)
-        return np.divide(over, under, out=np.full_like(over, np.nan), where=under != 0)
+        return np.divide(over, under, out=np.full_like(over, np.nan), where=under > 0)
 
     paired = bootstrap_interval(np.stack(pair, axis=1), share)
-    if quality is whole or not whole.value:
+    if quality is whole:
         return paired
     change = quality.against(whole)
     scores = (whole.value + change.low, whole.value + change.high)

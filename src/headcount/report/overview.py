@@ -238,7 +238,8 @@ def _spared(subject: Subject) -> str:
     number = round(shares[order] * curves.num_heads)
     return (
         f"{number} of {curves.num_heads} heads ({shares[order]:.0%}) can be switched off, the least important by "
-        f"{order} first, before {curves.metric} gets measurably worse{_caveat(curves.measured_on)}."
+        f"{order} first, before {curves.metric} gets measurably worse{_caveat(curves.measured_on)}"
+        f"{best_of(len(shares))}."
     )
 
 

@@ -29,6 +29,7 @@ from headcount.report.apart import arguments_apart, pruned_by
 from headcount.report.figure import picked, short_names
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
+from headcount.report.verdicts import verdict
 
 EXAMPLES = 16  # most sentences on the page
 CARD_EVIDENCE = 8  # most lines of evidence on a card
@@ -179,12 +180,12 @@ def _by_head(values: Mapping[str, object] | None, heads: list[str]) -> list[Any]
 
 def _clearest(roles: RolesFound) -> dict[str, list[dict[str, Any]]]:
     """The evidence of each head that its card shows: what holds first, then what is nearest to its threshold."""
-    fields = ("role", "label", "value", "low", "high", "baseline", "trials", "holds")
+    fields = ("role", "label", "value", "low", "high", "baseline")
     evidence = {}
     for head, held in roles.roles.items():
         measured = [item for item in roles.evidence.get(head, held) if math.isfinite(item.value)]
         measured.sort(key=lambda item: (not item.holds, item.threshold - item.value))
-        evidence[head] = [picked(item, *fields) for item in measured[:CARD_EVIDENCE]]
+        evidence[head] = [{**picked(item, *fields), "verdict": verdict(item)} for item in measured[:CARD_EVIDENCE]]
     return evidence
 
 

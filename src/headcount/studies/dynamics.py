@@ -92,4 +92,4 @@ def _epoch(epoch: float, steps: Sequence[Step], kinds: Sequence[str]) -> Epoch:
 def _kept(value: float, base: float, higher_is_better: bool) -> float:
     """Share of the unpruned score that remains; for a loss or perplexity, unpruned / pruned."""
     over, under = (value, base) if higher_is_better else (base, value)
-    return over / under if under else float("nan")
+    return over / under if base > 0 and under else float("nan")

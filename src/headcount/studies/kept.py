@@ -14,8 +14,8 @@ from torch import nn
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.sentences import Sentences
-from headcount.head_roles.evidence import held
-from headcount.head_roles.measure import roles
+from headcount.head_roles.evidence import decided, held
+from headcount.head_roles.measure import Roles, roles
 from headcount.heads import PAPER_ROLES
 from headcount.record.results.roles import Evidence
 from headcount.record.results.tradeoff import BeforeAfter, HeldRole, LookedAt, RoleChanges
@@ -39,22 +39,35 @@ class Looking:
     def to_result(self) -> LookedAt:
         return LookedAt(len(self.sentences), self.sentences.trees, self.fingerprint)
 
+    def evidence(self, model: nn.Module) -> Roles:
+        return roles(model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies)
+
     def roles(self, model: nn.Module) -> Held:
         """Roles of the heads that read the sentences: those of the encoder, or of the only stack."""
-        return self.look(model)[0]
+        return held_roles(self.evidence(model))
 
-    def look(self, model: nn.Module) -> tuple[Held, tuple[str, ...]]:
-        """The same, and the heads without a role of the paper for which the sentences do not exclude one."""
-        by_head = roles(model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies)
-        seen = [head for head in by_head.heads if by_head[head]]
-        by_name = {
-            str(head): tuple(
-                HeldRole(evidence.role, evidence.label, evidence.value, evidence.baseline)
-                for evidence in held(by_head[head])
-            )
-            for head in seen
-        }
-        return by_name, tuple(str(head) for head in seen if _may_have_a_role(by_head[head]))
+    def look(self, pruned: nn.Module, whole: Roles) -> tuple[Held, tuple[str, ...]]:
+        """Roles of the remaining heads, and the heads without a role of the paper for which none is excluded.
+
+        whole: evidence of the whole model. Verdicts are corrected for the heads that are gone too: with fewer tests a
+        head would gain roles though it looks where it looked before.
+        """
+        left = self.evidence(pruned)
+        seen = [head for head in left.heads if left[head]]
+        gone = [item for head in whole.heads if head not in left.heads for item in whole[head]]
+        verdicts = iter(decided([*(item for head in seen for item in left[head]), *gone]))
+        by_head = {head: [next(verdicts) for _ in left[head]] for head in seen}
+        unsure = tuple(str(head) for head in seen if _may_have_a_role(by_head[head]))
+        return {str(head): _held_roles(by_head[head]) for head in seen}, unsure
+
+
+def held_roles(measured: Roles) -> Held:
+    """The roles of each head that ran."""
+    return {str(head): _held_roles(measured[head]) for head in measured.heads if measured[head]}
+
+
+def _held_roles(evidence: Sequence[Evidence]) -> tuple[HeldRole, ...]:
+    return tuple(HeldRole(item.role, item.label, item.value, item.baseline) for item in held(evidence))
 
 
 def _may_have_a_role(evidence: Sequence[Evidence]) -> bool:

@@ -16,6 +16,7 @@ from torch import nn
 
 from headcount import journal, locks, processes
 from headcount.errors import UsageError
+from headcount.head_roles.measure import Roles
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import Pruned, run
 from headcount.pruning.saving import Saving
@@ -78,6 +79,7 @@ class PointInputs:
     plan: Plan
     folder: Path
     looking: Looking | None = None
+    whole_evidence: Roles | None = None  # for the roles of the whole model, if they are looked at
     models: Models | None = None
     command: tuple[str, str] = COMMAND  # before and after the arguments of a pipeline
     chosen_before: tuple[Examples, ...] = ()  # that heads were chosen on when the model was pruned before
@@ -160,9 +162,9 @@ def _make(inputs: PointInputs, arm: Arm, earlier: PointFile | None) -> PointFile
     if inputs.models is not None and not inputs.models.has(arm, result):
         inputs.models.save(arm, pruned, chosen_before)
         result = replace(result, saved=True)
-    if inputs.looking is None:
+    if inputs.looking is None or inputs.whole_evidence is None:
         return result
-    roles, unsure = inputs.looking.look(pruned.model)
+    roles, unsure = inputs.looking.look(pruned.model, inputs.whole_evidence)
     return replace(result, point=replace(result.point, roles=roles, unsure=unsure), looked=inputs.looking.fingerprint)
 
 

@@ -34,7 +34,7 @@ from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import config_hash, weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_sums, counted, over_runs
-from headcount.studies.kept import Held, Looking, drift
+from headcount.studies.kept import Held, Looking, drift, held_roles
 from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
@@ -77,9 +77,10 @@ def tradeoff(
         if SCRATCH in plan.ways:  # its points have the heads of another way
             journal.claim(shared_folder, "scratch.json", {"donor": plan.donor_way.name})
         quality = data.measuring.quality(model)
-        whole_roles = looking.roles(model) if looking else None  # raises before training if roles cannot be measured
+        whole_evidence = looking.evidence(model) if looking else None  # raises before training if it is not possible
+        whole_roles = None if whole_evidence is None else held_roles(whole_evidence)
         chosen_before = read_chosen_on(name)
-        inputs = PointInputs(model, data, plan, shared_folder, looking, models, command, chosen_before)
+        inputs = PointInputs(model, data, plan, shared_folder, looking, whole_evidence, models, command, chosen_before)
         files = _points(inputs, plan.arms(gated), progress)
         processes.gather(None)  # a temporary folder is deleted when all processes are done
     heads = locate(model).heads

@@ -15,7 +15,7 @@ import headcount as hc
 import zoo
 from behaviour import hooks
 from headcount.errors import UnknownName, UsageError, VerificationError
-from headcount.metrics import ACCURACY, LOSS, PERPLEXITY, TOKEN_ACCURACY, Metric
+from headcount.metrics import ACCURACY, LOSS, MATTHEWS, PERPLEXITY, TOKEN_ACCURACY, Metric, class_counts
 from headcount.pruning.ranking import Order, Restrictions, counts_to, curve, kept, ranked_masks, untied
 from headcount.selection.shape import Shape
 from headcount.tasks.quality import Quality
@@ -210,6 +210,16 @@ def test_of_a_score_that_is_lost_altogether_nothing_remains(metric: Metric) -> N
     share = kept(Quality.of(metric, wrong), Quality.of(metric, right))
     assert share.low == share.value == 0
     assert share.high < 0.2
+
+
+def test_of_a_score_below_0_no_share_remains() -> None:
+    """From -.49 to -.53, Matthews kept "108%"."""
+    labels = np.arange(60) % 2
+    whole, pruned = (
+        Quality.of(MATTHEWS, class_counts(labels ^ (np.arange(60) % every > 0), labels, 2)) for every in (4, 6)
+    )
+    assert pruned.value < whole.value < 0
+    assert np.isnan(kept(pruned, whole)).all()
 
 
 def test_steps_reach_the_budget_exactly() -> None:

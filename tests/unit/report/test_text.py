@@ -19,7 +19,7 @@ from headcount.record.result import Step
 from headcount.report.figure import draw
 from headcount.report.html import page
 from headcount.report.section import labelled_for, ordered
-from headcount.report.sections.curves import share_to_try, spared, unharmed
+from headcount.report.sections.curves import share_to_try, unharmed
 from headcount.report.sections.roles import heads_by_role
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table, parts_of_variance
@@ -307,7 +307,7 @@ def test_one_text_has_no_interval() -> None:
     assert "(no interval) on 1 text" in text
     assert "nan" not in text
     steps = [Step(gone, gone / 4, value, nan, nan, {}, ()) for gone, value in enumerate((9.0, 9.0, 8.0, 7.0))]
-    assert spared(steps, higher_is_better=True) == 0.25
+    assert unharmed(steps, higher_is_better=True) == 0.25
 
 
 def test_a_step_whose_share_has_no_upper_end_is_not_worse_for_certain() -> None:
@@ -319,7 +319,7 @@ def test_a_step_whose_share_has_no_upper_end_is_not_worse_for_certain() -> None:
     steps = [step(number, value, kept) for number, (value, kept) in enumerate(zip((20, 50, 60), shares, strict=True))]
     assert unharmed(steps, higher_is_better=False) == 0.25
     one_text = [step(0, 20, Interval(1, nan, nan)), step(1, 50, Interval(0.4, nan, nan))]
-    assert unharmed(one_text, higher_is_better=False) == spared(one_text, higher_is_better=False) == 0
+    assert unharmed(one_text, higher_is_better=False) == 0
 
 
 def test_the_share_to_try_is_the_largest_that_harms_nothing_or_the_smallest_step() -> None:

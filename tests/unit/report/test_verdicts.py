@@ -23,11 +23,21 @@ FEW_OF_BEST = "not enough trials (fewer than 30 in both halves)"
 
 def test_words_for_a_verdict() -> None:
     held, refuted, few = (
-        Evidence("syntactic", "obj v->o", 1.0, 0.4, 0.5, 0.9, 1.0, 2, holds) for holds in (True, False, None)
+        Evidence("syntactic", "obj v->o", high, 0.4, 0.5, 0.2, high, 2, holds)
+        for holds, high in ((True, 1.0), (False, 0.45), (None, 1.0))
     )
     assert [verdict(evidence) for evidence in (held, refuted, few)] == ["yes", "no", FEW]
     assert undecided([few, few]) == [f"syntactic obj v->o: {FEW}"]
     assert undecided([refuted]) == []
+
+
+def test_a_role_that_more_text_may_show_is_open() -> None:
+    """A head with 73 (61 to 83) against 44 was called no head for advmod: its p was not below .05 of 290."""
+    unclear, excluded = (
+        Evidence("syntactic", "obj v->o", value, 0.44, 0.48, value - 0.1, value + 0.1, 60, False)
+        for value in (0.73, 0.3)
+    )
+    assert [verdict(unclear), verdict(excluded)] == ["open", "no"]
 
 
 def test_the_trials_of_a_half_are_not_compared_with_those_of_a_verdict() -> None:

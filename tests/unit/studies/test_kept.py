@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import headcount as hc
 import laboratory
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
-from headcount.heads import PAPER_ROLES
+from headcount.head_roles.evidence import HalvedEvidence
+from headcount.heads import PAPER_ROLES, Head
 from headcount.record.results.tradeoff import BeforeAfter, HeldRole
 from headcount.studies.kept import Held, Looking, drift
 
@@ -96,4 +98,24 @@ def test_a_head_may_have_a_role_that_too_few_sentences_show(tmp_path: Path) -> N
         rows = [row for row in by_head[head] if row.role in PAPER_ROLES]
         if rows and not any(row.holds for row in rows) and not all(row.high < row.threshold for row in rows):
             expected.append(str(head))
-    assert list(looking.look(model)[1]) == expected
+    assert list(looking.look(model, looking.evidence(model))[1]) == expected
+
+
+def test_fewer_tests_give_no_head_a_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that looks where it looked had no role among ten heads, and got one when nine were gone."""
+
+    class Measured(dict[Head, list[HalvedEvidence]]):
+        heads = property(list)
+
+    def row(p: float) -> HalvedEvidence:
+        return HalvedEvidence("positional", "-1", 0.95, 0.1, 0.9, 0.92, 0.97, 100, None, p=p)
+
+    heads = [Head("encoder", 0, index) for index in range(10)]
+    whole = Measured({head: [row(0.5 if head.index else 0.01)] for head in heads})
+    left = Measured({heads[0]: [row(0.01)]})
+    monkeypatch.setattr(Looking, "evidence", lambda *_: left)
+    names, unsure = Looking(Sentences([]), None).look(torch.nn.Identity(), whole)
+    assert names == {"encoder.0.0": ()}
+    assert unsure == ("encoder.0.0",)
+    names, unsure = Looking(Sentences([]), None).look(torch.nn.Identity(), left)
+    assert [role.role for role in names["encoder.0.0"]] == ["positional"], "of one test it is certain"

@@ -49,11 +49,10 @@ function rolesPart(subject, place) {
   const held = subject.roles[place];
   const badges = held.map((one) => make("span", { class: "badge" }, [make("i", { style: `background:${data.roleColours[one.role] || "#999999"}` }), `${one.role} ${one.label}`]));
   const evidence = subject.evidence?.[place] || [];
-  const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), one.low === null ? "" : `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), verdictOf(one)]);
+  const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), one.low === null ? "" : `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), one.verdict]);
   return [make("h3", {}, "Roles"), make("p", {}, badges.length ? badges : "No role was found."),
     ...(rows.length ? [smallTable([["evidence"], ["value", true], ["95% interval", true], ["baseline", true], ["held"]], rows)] : [])];
 }
-const verdictOf = (one) => (one.holds === null ? `not enough trials (${one.trials} of 30)` : one.holds ? "yes" : "no");
 const percentOf = (share) => (share === null || share === undefined ? "\u2013" : wholePercent(share));
 
 function pruningPart(subject, place) {

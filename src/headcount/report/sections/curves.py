@@ -16,7 +16,7 @@ from headcount.report.table import Column, Rows, Table, digits_for, headings, in
 _MEANS = {"random": "random (mean)"}  # orders that stand for the mean of several
 
 
-def spared(points: Sequence[Step], higher_is_better: bool) -> float:
+def _spared(points: Sequence[Step], higher_is_better: bool) -> float:
     """The share of heads that can be removed before the value is worse than the 95% interval of the whole model.
 
     One example has no interval: then before the value is worse than that of the whole model.
@@ -34,11 +34,11 @@ def unharmed(points: Sequence[Step], higher_is_better: bool) -> float:
     """The share of heads that can be removed before the value is worse for certain on the same examples.
 
     The interval of the whole model is far wider than that of a paired change: of 400 answers, if 1% more are lost at
-    each step, the last step within it is worse at p below .05 in 99% of cases. Without paired shares see `spared`.
+    each step, the last step within it is worse at p below .05 in 99% of cases. Without paired shares see `_spared`.
     A share without an upper end may be any: its value is not worse for certain.
     """
     if any(point.kept is None or isnan(point.kept.low) for point in points):
-        return spared(points, higher_is_better)
+        return _spared(points, higher_is_better)
     worse = (number for number, point in enumerate(points) if point.kept and point.kept.high < 1)
     return points[max(next(worse, len(points)) - 1, 0)].share
 
@@ -66,14 +66,14 @@ def orders(parts: Curves) -> dict[str, list[Sequence[Step]]]:
 def _answer(record: Record[Curves]) -> str:
     parts = record.parts
     shares = [
-        f"{100 * np.mean([spared(points, parts.higher_is_better) for points in lines]):.0f}% "
+        f"{100 * np.mean([unharmed(points, parts.higher_is_better) for points in lines]):.0f}% "
         f"{'in random order' if order == 'random' else f'by {order}'}"
         for order, lines in orders(parts).items()
     ]
     return (
-        f"{parts.metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Before it leaves the 95% "
-        f"interval of the whole model, {', '.join(shares[:-1]) + ' and ' if len(shares) > 1 else ''}{shares[-1]} of "
-        f"the heads can go ({_behind(parts)})."
+        f"{parts.metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Before it gets "
+        f"measurably worse, {', '.join(shares[:-1]) + ' and ' if len(shares) > 1 else ''}{shares[-1]} of the heads "
+        f"can go ({_behind(parts)})."
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.results.curves import Curve, Curves
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
-from headcount.report.sections.curves import spared
+from headcount.report.sections.curves import unharmed
 from headcount.report.table import Column, Rows, Table, digits_for, headings
 from headcount.statistics import curve_weights
 
@@ -48,12 +48,12 @@ def _costs_most(parts: Curves) -> str:
 def _answer(record: Record[Curves]) -> str:
     parts = record.parts
     shares = [
-        f"{100 * spared(curve.points, parts.higher_is_better):.0f}% of {kind}"
+        f"{100 * unharmed(curve.points, parts.higher_is_better):.0f}% of {kind}"
         for kind, curve in _by_kind(parts).items()
     ]
     return (
-        f"Pruned alone, {', '.join(shares)} heads can be removed before {parts.metric} leaves the 95% interval of "
-        f"the whole model; beyond 60%, {_costs_most(parts)}."
+        f"Pruned alone, {', '.join(shares)} heads can be removed before {parts.metric} gets measurably "
+        f"worse; beyond 60%, {_costs_most(parts)}."
     )
 
 

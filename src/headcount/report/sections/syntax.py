@@ -29,15 +29,21 @@ def _best(record: Record[RolesFound]) -> list[Best]:
 def _answer(record: Record[RolesFound]) -> str:
     rows = _best(record)
     held = [row for row in rows if row.holds]
-    unsure = sum(row.holds is None for row in rows)
-    few = f" {unsure} have too few instances to decide." if unsure else ""
+    few = sum(row.holds is None for row in rows)
+    undecided = sum(row.holds is False and not row.certain for row in rows)
+    rest = f" {few} have too few instances to decide." if few else ""
+    rest += f" On {undecided} it is open." if undecided else ""
     if not held:
-        return f"No head beats the best fixed offset by the required margin on any of the {len(rows)} relations.{few}"
+        certainly = "for certain " if undecided else ""
+        return (
+            f"No head {certainly}beats the best fixed offset by the required margin on any of the {len(rows)} "
+            f"relations.{rest}"
+        )
     clearest = max(held, key=lambda row: row.value - row.baseline)
     shares = f"{100 * clearest.value:.0f}% against {100 * clearest.baseline:.0f}%"
     return (
         f"On {len(held)} of {len(rows)} relations a head beats the best fixed offset by the required margin; "
-        f"most clearly {clearest.head} for {clearest.label}: {shares}.{few}"
+        f"most clearly {clearest.head} for {clearest.label}: {shares}.{rest}"
     )
 
 
