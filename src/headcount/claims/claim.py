@@ -15,6 +15,7 @@ from headcount.statistics import Interval, t_interval
 
 PAPERS = {"V": "voita2019", "M": "michel2019"}
 NOTICEABLE = 0.05  # loss of the score
+_ROUNDING = 1e-12
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -47,9 +48,10 @@ class Claim:
     options: str = ""  # of its command
 
     def measured(self, models: Sequence[StudiedModel]) -> Measurement:
-        """The statistic on these models; the ends of a t-interval stay within its bounds."""
+        """The statistic on these models; the ends of a t-interval stay within its bounds; 1e-17 is 0."""
         measurement = self.measure(models)
-        (value, *ends), (lowest, highest) = measurement.interval, self.bounds
+        value, *ends = (0.0 if abs(number) < _ROUNDING else number for number in measurement.interval)
+        lowest, highest = self.bounds
         return replace(measurement, interval=Interval(value, *(min(max(end, lowest), highest) for end in ends)))
 
     @property

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from claimed import ablation, model
-from headcount.claims.claim import above, claims, difference, ordered, pooled
+from headcount.claims.claim import Measurement, above, claims, difference, ordered, pooled
 from headcount.claims.ledger import ledger
 from headcount.claims.measured import measured
 from headcount.claims.page import page
@@ -128,3 +128,10 @@ def test_intervals_by_hand() -> None:
     assert difference(Interval(5, 4, 6), Interval(3, 3, 3)) == pytest.approx((2, 1, 3))
     assert difference(Interval(5, 2, 6), Interval(3, 2, 7)) == pytest.approx((2, -3, 2 + 2**0.5))
     assert share_interval(0, 10).high == pytest.approx(0.3085, abs=1e-4)
+
+
+def test_a_number_that_is_0_but_for_rounding_is_0() -> None:
+    """A difference of two means was -1e-17."""
+    claim = replace(claims["most_heads_can_go"], measure=lambda _: Measurement(Interval(-1e-17, -0.2, 1e-18), None))
+    assert str(claim.measured([]).interval) == str(Interval(0.0, 0.0, 0.0))
+    assert replace(claim, bounds=(-1.0, 1.0)).measured([]).interval == (0.0, -0.2, 0.0)
