@@ -240,12 +240,21 @@ def test_heads_are_worth_something_for_certain_among_all_that_were_played() -> N
     head = encode(record.parts.played)["by_head"]["encoder.0.0"]
     assert "Of 1 heads that are worth something for certain" in SECTIONS["played"].answer(record)
 
-    def answer(p: float, low: float) -> str:
+    def played(p: float, low: float) -> Record:
         one = {**head, "off": {**head["off"], "p": p}, "share_kept": {"value": 0.8, "low": low, "high": 0.9}}
         rows = {f"encoder.{layer}.{index}": one for layer in range(2) for index in range(8)}
         parts = {"metric": "loss", "value": 2.0, "by_head": rows}
-        return SECTIONS["played"].answer(records.changed(record, played=parts))
+        return records.changed(record, played=parts)
 
+    def answer(p: float, low: float) -> str:
+        return SECTIONS["played"].answer(played(p, low))
+
+    def shares(p: float) -> set[object]:
+        (table,) = SECTIONS["played"].tables([("a", played(p, 0.6))])
+        return {row[5] for row in table.rows}
+
+    assert shares(0.01) == {None}, "the table showed shares that the answer and the card did not"
+    assert shares(0.001) == {80.0}
     assert "16 heads were replaced by their roles; no head is worth anything for certain" in answer(0.01, 0.6)
     assert "at least half of that, by the whole interval, for 16" in answer(0.001, 0.6)
     assert "at least half of that, by the whole interval, for 0" in answer(0.001, 0.4)

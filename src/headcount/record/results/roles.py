@@ -39,7 +39,7 @@ class Evidence:
     high: float
     trials: int  # queries, or instances of a relation, behind the value
     holds: bool | None  # the verdict; None: fewer than MIN_TRIALS trials
-    p: float | None = None  # one-sided p-value that the value is below the threshold; exact, over sentences
+    p: float | None = None  # one-sided p-value that the value is below the threshold; as if sentences were equally long
     corrected: float | None = None  # p after Holm's correction for all heads and labels that have enough trials
 
     @property

@@ -42,11 +42,12 @@ def _share(share: Interval | None) -> list[Any]:
 
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[RolesFound]) -> Rows:
+        shares = record.parts.played.certain if record.parts.played else {}
         return [
             [
                 name, f"{head.role} {head.label}", head.alone.difference,
                 interval(head.alone, _DIGITS), head.off.difference,
-                *_share(head.share_kept),
+                *_share(shares.get(name)),
             ]
             for name, head in _heads(record).items()
         ]  # fmt: skip
@@ -57,7 +58,10 @@ def _tables(labelled: Labelled) -> list[Table]:
     )  # fmt: skip
     played = labelled[0][1].parts.played
     title = f"Heads replaced by their roles, change of {played.metric}"
-    note = "Kept: of what a head is worth, the share that its role alone gives; none where it may be worth nothing."
+    note = (
+        "Kept: of what a head is worth, the share that its role alone gives; none where it may be worth nothing "
+        "(Holm's correction)."
+    )
     return [table_of(title, labelled, columns, rows, note=note)]
 
 
