@@ -484,3 +484,16 @@ def test_a_page_replaces_only_a_page(tmp_path: Path) -> None:
     for _ in range(2):
         written = CliRunner().invoke(main, ["report", str(record), "--out", str(tmp_path / "page.html")])
         assert written.exit_code == 0, written.output
+
+
+def test_a_model_in_this_folder_has_the_name_of_the_folder(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its page was headed "The heads of ."."""
+    monkeypatch.chdir(writer)
+    for name in (".", "epochs/.."):
+        (writer / "epochs").mkdir(exist_ok=True)
+        done = run("inspect", name, "--out", str(tmp_path / "i"))
+        assert done.exit_code == 0, done.output
+        record = Record.load(tmp_path / "i" / "record.json")
+        assert Path(record.signature.model).name == writer.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -248,7 +249,14 @@ def read_records(paths: Iterable[Path]) -> list[Any]:
 
 # The same folder as in exports/export.py, listed here without importing torch for --help.
 RUNTIMES: Registry[Any] = Registry("runtime", "headcount.exports", "RUNTIME")
-model = click.argument("model")
+
+
+def _with_a_name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """A folder that is given as . or .. by its path: records and reports are headed by its last part."""
+    return os.path.abspath(value) if Path(value).name in ("", "..") else value  # keeps links
+
+
+model = click.argument("model", callback=_with_a_name)
 _LOADING = (
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
     click.option("--revision", help="Branch, tag or commit of a hub model. Default: main."),

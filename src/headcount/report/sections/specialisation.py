@@ -15,7 +15,7 @@ def _answer(record: Record[Specialisation]) -> str:
     survival, masking = record.parts.survival, record.parts.masking
     models = plural(len(record.parts.models), "model")
     if not survival.num_heads:
-        return f"No head of {models} has a role of the paper (positional, syntactic, rare)."
+        return f"No head of {models} has a role of the paper (positional, syntactic, rare) for certain."
     sentence = (
         f"In {models} {survival.num_heads} heads have a role of the paper. Gates keep {survival.survivors} of "
         f"them; a random choice of as many heads in each layer would keep {survival.expected:.1f} "

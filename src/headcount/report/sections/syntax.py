@@ -6,7 +6,7 @@ from headcount.record import Record
 from headcount.record.results.roles import Best, RolesFound
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.roles import interval_percent
-from headcount.report.table import Column, Rows, Table, headings
+from headcount.report.table import Column, Rows, Table, best_of, headings
 from headcount.report.verdicts import verdict
 
 # best head / best fixed offset in percent: WMT; subtitles
@@ -43,7 +43,7 @@ def _answer(record: Record[RolesFound]) -> str:
     shares = f"{100 * clearest.value:.0f}% against {100 * clearest.baseline:.0f}%"
     return (
         f"On {len(held)} of {len(rows)} relations a head beats the best fixed offset by the required margin; "
-        f"most clearly {clearest.head} for {clearest.label}: {shares}.{rest}"
+        f"most clearly {clearest.head} for {clearest.label}: {shares}{best_of(len(held))}.{rest}"
     )
 
 
