@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 import headcount as hc
 import zoo
 from headcount.checkpoints.chosen_on import FILE, read_chosen_on, write_chosen_on
+from headcount.cli.commands.bench import _chosen_on
 from headcount.errors import CheckpointError
 from headcount.tasks.overlap import UNKNOWN, Examples, measured_on
 from tokens import word_tokenizer
@@ -72,3 +74,10 @@ def test_damaged_files_are_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(content)
     with pytest.raises(CheckpointError, match="chosen_on"):
         read_chosen_on(str(tmp_path))
+
+
+def test_what_one_model_was_chosen_on_says_nothing_of_an_export_beside_it(tmp_path: Path) -> None:
+    """`bench` called texts held out that the heads of an ONNX file beside another pruned model were chosen on."""
+    write_chosen_on(tmp_path, [CHOSEN])
+    assert _chosen_on({"whole": nn.Identity(), str(tmp_path): nn.Identity()}) == [CHOSEN]
+    assert _chosen_on({str(tmp_path): nn.Identity(), "other.onnx": object()}) == [CHOSEN, UNKNOWN]

@@ -71,15 +71,17 @@ def COMMAND(
 
 
 def _chosen_on(models: Mapping[str, Any]) -> list[Examples]:
-    """What heads of the checkpoints were chosen on. If none says it, but exports, which cannot, it is unknown."""
+    """What heads of the models were chosen on. Of an export in one file, which cannot say it, it is unknown."""
     from torch import nn
 
     from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.tasks.overlap import UNKNOWN
 
-    seen_examples = [examples for name in models for examples in read_chosen_on(name)]
-    all_checkpoints = all(isinstance(model, nn.Module) for model in models.values())
-    return seen_examples if seen_examples or all_checkpoints else [UNKNOWN]
+    return [
+        examples
+        for name, model in models.items()
+        for examples in read_chosen_on(name) or (() if isinstance(model, nn.Module) else (UNKNOWN,))
+    ]
 
 
 def _check_inputs(models: Mapping[str, Any], task: Task, loading: options.Loading, work: data.Workload) -> None:
