@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headcount.heads import HeadGrid
     from headcount.record.results.prune import ChoiceDetails, TrainingStage
     from headcount.surgery.price import Price
-    from headcount.tasks.overlap import Examples
+    from headcount.tasks.overlap import Examples, Identified
     from headcount.tasks.task import Task
 
 Budgets = Budget | Mapping[str, Budget]
@@ -148,6 +148,10 @@ class Chooser(Options, ABC):
         """The data that heads are chosen on."""
         return data.choosing
 
+    def chosen_on(self, data: Data, pipeline: Pipeline) -> list[Identified]:
+        """The data that heads are chosen on, unless it is trained on."""
+        return [self.data_of(data, pipeline)] if self.needs_data and not self.trains else []
+
     @abstractmethod
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         """Choose the heads to keep."""
@@ -254,9 +258,9 @@ class Pipeline:
         distilled = tuning is not None and self.trains and tuning.distill > 0
         return self.chooser.spell(self.compensate, tuned=self.tunes, distilled=distilled, shape=self.shape)
 
-    def seen(self, data: Data) -> list[Task]:
+    def seen(self, data: Data) -> list[Identified]:
         """Data that heads are chosen, calibrated or trained on, each once. Raises if some of it is missing."""
-        chosen_on = [self.chooser.data_of(data, self)] if self.chooser.needs_data and not self.chooser.trains else []
+        chosen_on = self.chooser.chosen_on(data, self)
         calibrated_on = [data.calibrating] if self.compensate != "none" else []
         trained_on = [data.train] if self.trains and data.train is not None else []
         return list({id(task): task for task in (*chosen_on, *calibrated_on, *trained_on)}.values())

@@ -94,8 +94,8 @@ class Way:
 
 
 def scratch_pipeline(heads: tuple[str, ...], tuning: Tuning, *, seed: int) -> Pipeline:
-    """Ordinary training of a model with these heads from random weights."""
-    return Pipeline(Given(keep=heads), tuning=tuning, seed=seed)
+    """Ordinary training of a model with these heads from random weights. Its caller knows what chose them."""
+    return Pipeline(Given(keep=heads, known=True), tuning=tuning, seed=seed)
 
 
 _MORE = (

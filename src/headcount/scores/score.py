@@ -98,6 +98,7 @@ def layer_norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
     return norms
 
 
+WITHOUT_TEXT = ("magnitude", "random")  # scores that read no data
 members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores", "SCORE")
 
 

@@ -19,7 +19,7 @@ class Examples:
     example_hashes: tuple[str, ...] | None  # None if only batches were known
 
     @classmethod
-    def of(cls, task: Task) -> Examples:
+    def of(cls, task: Identified) -> Examples:
         hashes = task.example_hashes
         return cls(task.split, task.fingerprint, None if hashes is None else tuple(hashes))
 

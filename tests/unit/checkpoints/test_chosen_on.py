@@ -12,8 +12,10 @@ import zoo
 from headcount.checkpoints.chosen_on import FILE, read_chosen_on, write_chosen_on
 from headcount.cli.commands.bench import _chosen_on
 from headcount.errors import CheckpointError
+from headcount.pruning.choosers.given import Given
+from headcount.report.measured import measured_line
 from headcount.tasks.overlap import UNKNOWN, Examples, measured_on
-from tokens import word_tokenizer
+from tokens import sentences, word_tokenizer
 
 CHOSEN = Examples("dev", "data", ("one", "two", "three"))
 BATCHES = Examples(None, "batches", None)
@@ -81,3 +83,28 @@ def test_what_one_model_was_chosen_on_says_nothing_of_an_export_beside_it(tmp_pa
     write_chosen_on(tmp_path, [CHOSEN])
     assert _chosen_on({"whole": nn.Identity(), str(tmp_path): nn.Identity()}) == [CHOSEN]
     assert _chosen_on({str(tmp_path): nn.Identity(), "other.onnx": object()}) == [CHOSEN, UNKNOWN]
+
+
+@pytest.mark.parametrize("chooser", ["mask", "names"])
+def test_of_heads_that_are_given_it_is_unknown_what_they_were_chosen_on(chooser: str, tmp_path: Path) -> None:
+    """Scores on a text, a mask of them, `prune` measured on the text: "No text was used to choose heads"."""
+    model, tokenizer = zoo.build("gpt2"), word_tokenizer()
+    task = hc.task("language-modelling", texts=sentences(20), tokenizer=tokenizer)
+    mask = hc.select(hc.score("ablation", model, task), hc.Budget(share=0.5))
+    names = Given(keep=tuple(map(str, mask.kept)))
+    pruned = hc.prune(model, choose=mask if chooser == "mask" else names, measure_on=task)
+    assert pruned.record.parts.measured_on.held_out is None
+    assert "is unknown" in measured_line(pruned.record)[0]
+    write_chosen_on(tmp_path, pruned.chosen_on)
+    assert read_chosen_on(str(tmp_path)) == (UNKNOWN,)
+
+
+@pytest.mark.parametrize("score", ["magnitude", "random"])
+def test_scores_that_read_no_text_choose_on_none(score: str) -> None:
+    """ "Heads were chosen on 20 texts", and their hashes in chosen_on.json, though none was read for it."""
+    model, tokenizer = zoo.build("gpt2"), word_tokenizer()
+    task = hc.task("language-modelling", texts=sentences(20), tokenizer=tokenizer)
+    pruned = hc.prune(model, task, choose=score, keep="50%", measure_on=task)
+    assert (pruned.chosen_on, pruned.record.parts.measured_on.held_out) == ((), True)
+    assert "No text was used" in measured_line(pruned.record)[0]
+    assert hc.prune(model, task, choose="gradient", keep="50%", measure_on=task).chosen_on != ()

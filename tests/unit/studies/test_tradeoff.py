@@ -332,11 +332,12 @@ def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypa
         assert other.roles
     looked_at: list[Any] = []
 
-    def seen(_: Looking, live: Any) -> Any:
+    def seen(self: Looking, live: Any) -> Any:
         looked_at.append(live)
-        return after.parts.whole_roles, ()
+        return measure(self, live)
 
-    monkeypatch.setattr(Looking, "look", seen)
+    measure = Looking.evidence
+    monkeypatch.setattr(Looking, "evidence", seen)
     tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
     assert looked_at == [model], "what was looked at is not looked at again"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from headcount.errors import UsageError
 from headcount.pruning.pipeline import Budgets, Choice, Chooser, Data, Execution, Pipeline
+from headcount.tasks.overlap import UNKNOWN, Identified
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,6 +23,10 @@ class Given(Chooser):
 
     remove: tuple[str, ...] | None = None
     keep: tuple[str, ...] | None = None  # all others go
+    known: bool = False  # whether the examples that they were chosen on are stated elsewhere
+
+    def chosen_on(self, data: Data, pipeline: Pipeline) -> list[Identified]:
+        return [] if self.known else [UNKNOWN]
 
     def check_budget(self, keep: Budgets | None) -> None:
         if (self.remove is None) == (self.keep is None):

@@ -12,6 +12,8 @@ from headcount.pruning.pipeline import Choice, Chooser, Data, Execution, Pipelin
 if TYPE_CHECKING:
     from torch import nn
 
+    from headcount.tasks.overlap import Identified
+
 
 @dataclass(frozen=True)
 class Rank(Chooser):
@@ -42,6 +44,12 @@ class Rank(Chooser):
     @property
     def random(self) -> bool:
         return self.score == "random"
+
+    def chosen_on(self, data: Data, pipeline: Pipeline) -> list[Identified]:
+        from headcount.scores.score import WITHOUT_TEXT
+
+        needed = super().chosen_on(data, pipeline)  # raises if it is missing: each step is measured on it
+        return [] if self.score in WITHOUT_TEXT else needed
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.pruning.ranking import Order, Restrictions, counts_to, priced_masks, ranked_masks
