@@ -217,6 +217,14 @@ def test_heads_that_tie_come_first_together(opened: Any) -> None:
         assert browser.text("#compare-answer").startswith(said)
 
 
+def test_the_first_two_with_a_measure_in_common_stand_side_by_side(opened: Any) -> None:
+    """Of three models, the page began with a pair that has none."""
+    one, other = made.ablation(made.ONE_LAYER, "shop/model-b"), made.ablation(made.ONE_LAYER, "shop/model-c", seed=3)
+    browser = opened("pair", [made.score(made.ONE_LAYER, model="shop/model-a"), one, other])
+    assert "no measure in common" not in browser.text("#compare-answer")
+    assert browser.value("document.querySelector('#compare-left').selectedOptions[0].textContent") == "model-b"
+
+
 def test_two_records_stand_side_by_side(opened: Any) -> None:
     browser = opened("two", two_models())
     assert cells(browser, "#compare-left-map") == cells(browser, "#compare-right-map") == 24

@@ -218,6 +218,15 @@ def test_a_note_that_another_process_is_writing_is_no_file_of_the_user(tmp_path:
         check_unfinished(tmp_path, "ablate")
 
 
+def test_a_search_that_is_refused_before_its_first_step_leaves_no_folder(place: Path, tmp_path: Path) -> None:
+    """The corrected command was refused: "begun with other settings"."""
+    search = ["prune", str(place / "gpt2"), "--choose", "greedy", "--candidates", "1", "--rule", "uniform"]
+    search += ["--task", "language-modelling", "--data", str(place / "texts.txt"), "--out", str(tmp_path / "out")]
+    refused = run(*search, "--keep", "7")
+    assert "Cannot keep 7" in " ".join(refused.output.split())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_shorter_search_leaves_the_steps_of_a_longer_one(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,7 +139,8 @@ def _finished(out: Path, saving: Saving) -> Record[Pruning]:
 def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Data) -> Iterator[Path]:
     """Provide OUT.unfinished for the steps of a search without training, and finish it if the block succeeds.
 
-    The budget may change when the command is repeated: a longer search continues a shorter one.
+    The budget may change when the command is repeated: a longer search continues a shorter one. If it is refused before
+    its first step, no folder stays.
     """
     folder = _search_folder(out)
     if processes.is_main() and journal.contents(folder) and not (folder / _SETTINGS).is_file():
@@ -147,9 +148,14 @@ def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Da
             f"{folder} has files that headcount did not write, in the place of unfinished work; move them, or give "
             "another folder."
         )
-    with file_list.listing(folder) if processes.is_main() else nullcontext():
-        _claim_states(folder, settings, model, data, any_budget=True)
-        yield folder
+    try:
+        with file_list.listing(folder) if processes.is_main() else nullcontext():
+            _claim_states(folder, settings, model, data, any_budget=True)
+            yield folder
+    except HeadcountError:
+        if processes.is_main() and not has_trail(folder) and not (folder / _RECORD).is_file():
+            journal.remove_listed(folder)
+        raise
     if processes.is_main():
         _finish_search(folder)
 

@@ -28,6 +28,8 @@ from headcount.tasks.task import Reading
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import check_length
 
+_ROUNDING = 1e-14
+
 
 class Embedding(PlainTextTask):
     """Plain texts and a whole model; quality is the mean cosine distance of another model's embeddings from its.
@@ -86,8 +88,9 @@ class Embedding(PlainTextTask):
         return (1 - cosine_B).clamp_min(0) * _filled(batch)  # rounding can make a cosine larger than 1
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
-        """[B, 2]: cosine distance of each text, and 1; a text without tokens is no example."""
-        return torch.stack([self.nll(model, batch), _filled(batch)], dim=1).numpy()
+        """[B, 2]: cosine distance of each text, 0 but for rounding is 0, and 1; a text without tokens is no example."""
+        distance_B = self.nll(model, batch)
+        return torch.stack([distance_B * (distance_B > _ROUNDING), _filled(batch)], dim=1).numpy()
 
     def _embeddings(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B, D] in double precision: distances of single heads can be as small as 1e-6."""

@@ -106,3 +106,10 @@ def test_a_text_longer_than_the_positions_of_a_model_is_refused_with_the_limit()
 def test_the_hash_of_tokens_does_not_depend_on_the_size_of_batches() -> None:
     model = zoo.build("xlm-roberta")
     assert token_hash(task(model, batch_size=2)) == token_hash(task(model, batch_size=5))
+
+
+def test_the_whole_model_is_at_no_distance_from_itself() -> None:
+    """Rounding made it 1e-16, with an interval from 7e-17 to 1e-16."""
+    model = zoo.build("bert")
+    task = hc.task("embedding", texts=sentences(12), tokenizer=word_tokenizer(), model=model)
+    assert task.quality(model).interval() == (0, 0, 0)

@@ -60,8 +60,8 @@ def _generated(function: options.Command) -> options.Command:
 )  # fmt: skip
 @click.option(
     "--keep", metavar="HEADS|N|N%",
-    help="Heads to keep, by name; with --choose, how many: 10, 40%, encoder=10 or encoder=8,cross=50%; or "
-         "the cost of the pruned model: 90%params, 5Mparams, 80%flops, 2Gflops, 75%ms, 12.5ms.",
+    help="Heads to keep, by name; with --choose, how many: 10, 40%, encoder=10, with gates also "
+         "encoder=8,cross=50%; or the cost of the pruned model: 90%params, 5Mparams, 80%flops, 2Gflops, 75%ms, 12.5ms.",
 )  # fmt: skip
 @click.option("--remove", metavar="HEADS", help="Heads to remove: encoder.0.3,decoder.1.* (* matches any number).")
 @click.option("--kinds", help="Kinds of heads that may be removed, such as encoder,cross. Default: all.")

@@ -2,12 +2,13 @@
 function setUpCompare() {
   const able = data.subjects.filter((subject) => measuresOf(subject).length);
   const shared = (one, other) => measuresOf(one).map((measure) => measure.label).filter((label) => measuresOf(other).some((measure) => measure.label === label));
-  const wanted = able.length > 1 && able.some((one, at) => able.slice(at + 1).some((other) => shared(one, other).length));
-  byId("compare").hidden = !wanted;
-  if (!wanted) return () => {};
+  const pairs = able.flatMap((one, at) => able.slice(at + 1).map((other, step) => [at, at + 1 + step]));
+  const first = pairs.find(([one, other]) => shared(able[one], able[other]).length);
+  byId("compare").hidden = !first;
+  if (!first) return () => {};
   const left = byId("compare-left"), right = byId("compare-right"), choice = byId("compare-measure");
-  choices(left, able.map((subject) => subject.label), 0);
-  choices(right, able.map((subject) => subject.label), 1);
+  choices(left, able.map((subject) => subject.label), first[0]);
+  choices(right, able.map((subject) => subject.label), first[1]);
 
   function refill() {
     const labels = shared(able[+left.value], able[+right.value]);
