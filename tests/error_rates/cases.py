@@ -30,6 +30,7 @@ from error_rates.populations import (
 from headcount.head_roles.tallies import binomial_p
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, Metric
 from headcount.statistics import (
+    NORMAL,
     Interval,
     RatioSums,
     Resampling,
@@ -38,6 +39,7 @@ from headcount.statistics import (
     mean_difference,
     mean_ends,
     median_interval,
+    over_models,
     over_runs,
     pearson,
     percentile_interval,
@@ -292,6 +294,17 @@ def _models(spread: str, examples: float, promise: float, sizes: tuple[int, ...]
     return Case("mean over models", f"models {spread}, examples {examples:g} of their sd", trial, sizes, promise)
 
 
+def _bars_of_models(examples: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """The same from intervals of models, as bars of figures have them."""
+
+    def trial(random: Random, size: int) -> bool:
+        values = random.normal(size=size) + examples * random.normal()
+        half = NORMAL * examples
+        return _left_out(over_models([Interval(value, value - half, value + half) for value in values]), 0)
+
+    return Case("bar of several models", f"models normal, examples {examples:g} of their sd", trial, sizes, promise)
+
+
 def _counts_of_models(promise: float, sizes: tuple[int, ...]) -> Case:
     """A share of 20 heads in each model."""
 
@@ -471,6 +484,8 @@ def cases() -> Iterator[Case]:
     for spread in ("normal", "exponential", "log-normal"):
         promise = {"normal": 0.06, "exponential": 0.1}.get(spread, 0.17)
         yield _models(spread, 0.1, promise, (3, 5, 8, 12))
+    for examples in (0.1, 0.5, 2.0):
+        yield _bars_of_models(examples, 0.06, (2, 3, 5, 8, 12))
     yield _counts_of_models(0.07, (2, 3, 5, 8))
     yield _groups(0.15, (24, 72, 144))
     for share in (0.0, 0.4):
