@@ -50,6 +50,8 @@ def test_commands_exist_with_their_options(name: str) -> None:
         assert command is not None
     options = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= options
+    parts = words[words.index("--parts") + 1].split(",")
+    assert set(parts) <= set(PAPERS["all"]), "records of single commands decide no claim"
 
 
 def test_the_page_is_written_from_the_claims_and_what_was_measured() -> None:

@@ -331,6 +331,23 @@ def test_a_step_whose_share_has_no_upper_end_is_not_worse_for_certain() -> None:
     assert unharmed(one_text, higher_is_better=False) == 0
 
 
+@pytest.mark.parametrize("section", ["curves", "kinds"])
+def test_heads_that_can_go_are_counted_by_paired_changes(section: str) -> None:
+    """The first screen said 10%, this section 20% by the band of the whole model, at which BLEU was certainly worse."""
+    parts = encode(made.curves(made.even(2, 4)).parts)
+    lines = parts["curves" if section == "curves" else "by_kind"]
+    for line in lines:
+        for number, point in enumerate(line["points"]):
+            high = 0.995 if number > 1 else 1.01
+            kept = {"value": 0.99, "low": 0.985, "high": high}
+            point |= {"value": 30.0 - number / 10, "low": 28.0, "high": 32.0, "kept": kept}
+    record = records.changed(made.curves(made.even(2, 4)), **parts)
+    shares = {100 * line["points"][1]["share"] for line in lines}
+    text = SECTIONS[section].answer(record)
+    assert "gets measurably worse" in text
+    assert {float(share) for share in re.findall(r"(\d+)% (?:by|in|of)", text)} <= {round(share) for share in shares}
+
+
 def test_the_share_to_try_is_the_largest_that_harms_nothing_or_the_smallest_step() -> None:
     def tried(*values: float) -> float:
         points = [
