@@ -24,7 +24,8 @@ def check_ids(model: nn.Module, ids: Tensor) -> None:
     if vocabulary is not None and largest >= vocabulary:
         raise UsageError(
             f"The tokenizer produces token {largest}, but {_class_name(model)} has only {vocabulary} embeddings: it is "
-            "the tokenizer of another model. Load the one that was saved with this model."
+            "the tokenizer of another model, or has a token that was added later, such as [PAD]. Load the one that was "
+            "saved with this model, or run model.resize_token_embeddings(len(tokenizer))."
         )
 
 
