@@ -89,6 +89,14 @@ def test_a_classifier_with_labelled_texts(models: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_pictures")
+def test_roles_of_pairs_are_of_their_first_texts_and_said_to_be(models: Path, tmp_path: Path) -> None:
+    rows = "".join(f"{text}\t{text}\t{number % 2}\n" for number, text in enumerate(sentences(10)))
+    (tmp_path / "pairs.tsv").write_text(f"text\tother\tlabel\n{rows}")
+    _, parts = explored(models / "bert", tmp_path / "out", "--data", str(tmp_path / "pairs.tsv"), "--pair", "other")
+    assert ", the first texts of pairs" in parts.records["setup"].parts.looked_at
+
+
+@pytest.mark.usefixtures("without_pictures")
 def test_heads_are_masked_on_no_more_labelled_texts_than_asked_for(models: Path, tmp_path: Path) -> None:
     rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(10)))
     (tmp_path / "texts.tsv").write_text(f"text\tlabel\n{rows}")

@@ -254,6 +254,8 @@ def _looked_at(subject: Explored) -> str:
     of_text = sum(number < len(text) for number in read)
     if not data:
         return f"{of_text} {EMBEDDED} with gold trees"
+    if subject.settings.source.columns.get("pair"):
+        data += ", the first texts of pairs"
     skipped = f" ({len(text) - of_text} more were skipped)" if of_text < len(text) else ""
     if text.trees:
         return f"{of_text} sentences of {data} with their trees{skipped}"

@@ -136,10 +136,10 @@ def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) ->
         )
     measured: dict[str, Quality] = {}
     for number, (name, subject) in enumerate(subjects.items(), start=1):
+        progress("measuring the quality of model", number, 0)  # runtimes differ much: no time left can be told
         module = subject.module()
         if module is not None:
             measured[name] = task.quality(module)
-        progress("measuring quality", number, len(subjects))
     compared, reference = {}, next(iter(measured.values()), None)
     for name, quality in measured.items():
         change = (0.0, 0.0, 0.0)  # of the reference model from itself
