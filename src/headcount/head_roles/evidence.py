@@ -21,6 +21,7 @@ class HalvedEvidence(Evidence):
     halves: tuple[Interval, Interval] | None = None  # sentences with even and with odd numbers
     odd_trials: int | None = None  # of those with odd numbers
     odd_baseline: float | None = None  # on those with odd numbers; the best offset is that of the even ones
+    odd_excluded: bool | None = None  # `excluded` on those with odd numbers
 
     def plain(self) -> Evidence:
         """The evidence as stored in records."""

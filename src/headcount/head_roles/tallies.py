@@ -14,7 +14,7 @@ import torch
 from headcount.head_roles.evidence import MIN_TRIALS, HalvedEvidence
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import FURTHEST, Role
-from headcount.statistics import Interval, RatioSums, percentile_intervals
+from headcount.statistics import Interval, RatioSums, percentile_intervals, share_interval
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,7 @@ class Tally:
                 continue
             baseline = self.baseline(index)
             threshold = roles[column.role].threshold(column.label, baseline, reading)
+            measured_threshold = self._threshold(index, roles[column.role], reading)
             offset = baseline if self._counts_offsets(index) else None
             p_H = binomial_p(sums, index, threshold, least=column.least, offset=offset)
             for head, (value, low, high) in enumerate(zip(*(part[:, index] for part in values_HL), strict=True)):
@@ -144,8 +145,10 @@ class Tally:
                     HalvedEvidence(
                         column.role, column.label, float(value), baseline, threshold, float(low), float(high),
                         int(trials_L[index]), holds, float(p_H[head]), None,
+                        _below(Interval(value, low, high), measured_threshold),
                         (halves[0][head, index], halves[1][head, index]),
                         int(self._halves[1].b[0, index]), self.odd_baseline(index),
+                        _below(halves[1][head, index], measured_threshold),
                     )
                 )  # fmt: skip
         return by_head
@@ -170,6 +173,18 @@ class Tally:
         trials = float(self._halves[1].b[0, column])
         return float(odd[even.argmax()] / trials) if even.any() and trials else self.baseline(column)
 
+    def _threshold(self, index: int, role: Role, reading: Reading) -> Interval:
+        """The threshold of a column. A multiple of the share of the best offset has the interval of that share.
+
+        Its value is on sentences with odd numbers, by the offset that is best on the others.
+        """
+        label = self.columns[index].label
+        if not self._counts_offsets(index):
+            return Interval(*[role.threshold(label, self.baseline(index), reading)] * 3)
+        share, sentences = self.odd_baseline(index), float(self._halves[1].sentences[0, index])
+        ends = share_interval(share * sentences, sentences) if sentences else (share, 0.0, 1.0)
+        return Interval(*(role.threshold(label, end, reading) for end in ends))
+
     def _intervals(self, sums: RatioSums) -> dict[tuple[int, int], Interval]:
         """The share of hits of each head and label, by their indices, with a 95% t-interval over sentences."""
         sentences_1L = sums.sentences
@@ -177,6 +192,11 @@ class Tally:
             [sums.value, *without_misses(sums.value, *sums.ends(sentences_1L), sentences_1L, self._least_L)]
         )
         return {index: Interval(*map(float, table_3HL[:, *index])) for index in np.ndindex(*table_3HL.shape[1:])}
+
+
+def _below(share: Interval, threshold: Interval) -> bool:
+    """Whether a share is certainly below a threshold, which varies independently of it."""
+    return bool(threshold.value - share.value > np.hypot(share.high - share.value, threshold.value - threshold.low))
 
 
 def _add_product(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:

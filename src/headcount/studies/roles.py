@@ -142,7 +142,9 @@ def _best(rivals: list[tuple[Head, HalvedEvidence]]) -> Best:
         return Best(**asdict(evidence.plain()), kind=head.kind, head=str(head), held_out=False)
     head, evidence = max(rivals, key=lambda rival: rival[1].halves[0].value if rival[1].halves else rival[1].value)
     measured = evidence.halves[1]._asdict() if evidence.halves else {}
-    on_half = {"trials": evidence.odd_trials, "baseline": evidence.odd_baseline}
+    on_half = {
+        "trials": evidence.odd_trials, "baseline": evidence.odd_baseline, "excluded": evidence.odd_excluded
+    }  # fmt: skip
     measured |= {name: value for name, value in on_half.items() if value is not None}
     return Best(**{**asdict(evidence.plain()), **measured}, kind=head.kind, head=str(head), held_out=True)
 

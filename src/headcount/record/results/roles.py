@@ -28,6 +28,8 @@ class Evidence:
         holds: The verdict: whether the head has the role. None if there are fewer than MIN_TRIALS trials.
         p: One-sided p-value that the value is below the threshold.
         corrected: The p-value after Holm's correction for all heads and labels with enough trials.
+        excluded: Whether the value is certainly below the threshold. Where that is a multiple of the share of the best
+            offset, it was measured too. None in records that do not say it.
     """
 
     role: str
@@ -41,11 +43,17 @@ class Evidence:
     holds: bool | None  # the verdict; None: fewer than MIN_TRIALS trials
     p: float | None = None  # one-sided p-value that the value is below the threshold; as if sentences were equally long
     corrected: float | None = None  # p after Holm's correction for all heads and labels that have enough trials
+    excluded: bool | None = None  # whether the value is certainly below the threshold; null: not said
 
     @property
     def certain(self) -> bool:
         """Whether the whole interval agrees with the verdict. It always does if the role holds."""
-        return bool(self.holds) or (self.holds is False and self.high < self.threshold)
+        return bool(self.holds) or (self.holds is False and self.below)
+
+    @property
+    def below(self) -> bool:
+        """Whether the value is certainly below the threshold."""
+        return self.high < self.threshold if self.excluded is None else self.excluded
 
     @property
     def margin(self) -> float:
