@@ -39,14 +39,14 @@ def test_the_best_heads_are_chosen_on_one_half_and_measured_on_the_other() -> No
     def seen(first: float, second: float) -> tuple[HalvedEvidence, ...]:
         halves = Interval(first, first - 0.1, first + 0.1), Interval(second, second - 0.1, second + 0.1)
         mean = (first + second) / 2
-        return (HalvedEvidence("rare", "rarest", mean, 0.1, 0.5, 0.0, 1.0, 80, False, 0.5, 1.0, halves, 37, 0.2),)
+        return (HalvedEvidence("rare", "rarest", mean, 0.1, 0.5, 0.0, 1.0, 80, False, 0.5, 1.0, False, halves, 37, 0.2, True),)
 
     heads = [Head("encoder", 0, index) for index in range(3)]
     grid = Roles(list(zip(heads, [seen(0.9, 0.3), seen(0.8, 0.85), seen(0.1, 0.9)], strict=True)), "object")
     (row,) = best_heads(grid)
     assert (row.head, row.value, row.held_out) == ("encoder.0.0", 0.3, True)
     assert (row.low, row.high) == pytest.approx((0.2, 0.4))
-    assert (row.trials, row.baseline) == (37, 0.2)  # of the half, as the value
+    assert (row.trials, row.baseline, row.below) == (37, 0.2, True)  # of the half, as the value
 
 
 def test_there_is_a_best_head_for_every_label(measured: tuple[Any, Record]) -> None:

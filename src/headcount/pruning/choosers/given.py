@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from headcount.errors import UsageError
 from headcount.pruning.pipeline import Budgets, Choice, Chooser, Data, Execution, Pipeline
-from headcount.tasks.overlap import UNKNOWN, Identified
 
 if TYPE_CHECKING:
     from torch import nn
 
     from headcount.heads import HeadGrid
+    from headcount.tasks.overlap import Identified
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Given(Chooser):
     known: bool = False  # whether the examples that they were chosen on are stated elsewhere
 
     def chosen_on(self, data: Data, pipeline: Pipeline) -> list[Identified]:
+        from headcount.tasks.overlap import UNKNOWN
+
         return [] if self.known else [UNKNOWN]
 
     def check_budget(self, keep: Budgets | None) -> None:
