@@ -39,7 +39,8 @@ def test_the_best_heads_are_chosen_on_one_half_and_measured_on_the_other() -> No
     def seen(first: float, second: float) -> tuple[HalvedEvidence, ...]:
         halves = Interval(first, first - 0.1, first + 0.1), Interval(second, second - 0.1, second + 0.1)
         mean = (first + second) / 2
-        return (HalvedEvidence("rare", "rarest", mean, 0.1, 0.5, 0.0, 1.0, 80, False, 0.5, 1.0, False, halves, 37, 0.2, True),)
+        verdict = (0.5, 0.0, 1.0, 80, False, 0.5, 1.0, False)
+        return (HalvedEvidence("rare", "rarest", mean, 0.1, *verdict, halves, 37, 0.2, True),)
 
     heads = [Head("encoder", 0, index) for index in range(3)]
     grid = Roles(list(zip(heads, [seen(0.9, 0.3), seen(0.8, 0.85), seen(0.1, 0.9)], strict=True)), "object")
