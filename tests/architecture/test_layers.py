@@ -29,9 +29,9 @@ LAYERS = (
     ("statistics",),
     ("heads", "registry", "locks", "file_list", "exchange", "mounts", "progress", "options"),
     ("notebook",),
-    ("errors",),
+    ("errors", "plural"),
 )
-REPORT_MAY_IMPORT = {"record", "statistics", "heads", "registry", "errors", "journal"}
+REPORT_MAY_IMPORT = {"record", "statistics", "heads", "registry", "errors", "journal", "plural"}
 HEIGHT = {part: -number for number, line in enumerate(LAYERS) for part in line}
 
 

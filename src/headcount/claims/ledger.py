@@ -8,6 +8,7 @@ from math import isnan
 
 from headcount.claims.claim import Claim, Measurement, missing, ordered
 from headcount.claims.studied import StudiedModel
+from headcount.plural import plural
 from headcount.record.results.ledger import Ledger, Verdict
 from headcount.record.results.tradeoff import Tradeoff
 
@@ -61,7 +62,7 @@ def _difference(group: tuple[str, ...], deciding: tuple[str, ...]) -> str:
 def _figure(measurement: Measurement) -> str:
     value, low, high = measurement.interval
     ends = "" if isnan(low) else f" ({low:.2f} to {high:.2f})"
-    return f"{value:.2f}{ends}, {measurement.models} model{'s' if measurement.models > 1 else ''}"
+    return f"{value:.2f}{ends}, {plural(measurement.models, 'model')}"
 
 
 def _pruning_seeds(model: StudiedModel) -> set[int]:

@@ -11,6 +11,7 @@ from math import isnan
 from pathlib import Path
 
 from headcount.claims.claim import Claim, ordered
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.ledger import Ledger, Verdict
 
@@ -47,8 +48,8 @@ def _source(measured: Record[Ledger] | None) -> str:
     if measured is None:
         return "Nothing is measured here yet.\n"
     ledger, signature = measured.parts, measured.signature
-    counts = f"{len(ledger.models)} model{'s' if len(ledger.models) > 1 else ''}"
-    seeds = f", pruned with {ledger.seeds} seed{'s' if ledger.seeds > 1 else ''} in all" if ledger.seeds else ""
+    counts = f"{plural(len(ledger.models), 'model')}"
+    seeds = f", pruned with {plural(ledger.seeds, 'seed')} in all" if ledger.seeds else ""
     names, command = ", ".join(ledger.models), signature.arguments.get("command", "")
     first, *others = command.split("; ")
     lines = [f"Measured on {counts}{seeds}, {signature.time[:10]}: {names}.", "", f"- `{first}`"]
@@ -72,7 +73,7 @@ def _figure(verdict: Verdict) -> str:
     if isnan(verdict.value):
         return ""
     ends = "" if isnan(verdict.low) else f" ({verdict.low:.2f} to {verdict.high:.2f})"
-    return f"{verdict.value:.2f}{ends}, {verdict.models} model{'s' if verdict.models > 1 else ''}"
+    return f"{verdict.value:.2f}{ends}, {plural(verdict.models, 'model')}"
 
 
 def _line(cells: Sequence[str]) -> str:

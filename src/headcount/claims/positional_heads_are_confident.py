@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from headcount.claims.alone import by_role_alone
 from headcount.claims.claim import Claim, Measurement, above, least, missing, pooled
 from headcount.claims.studied import StudiedModel
+from headcount.plural import plural
 from headcount.record.results.roles import RolesFound
 
 CONFIDENT = 0.8
@@ -19,7 +20,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     by_model = [[roles.confidence[head] for head in roles.paper.positional.labels] for roles in studied]
     by_model = [confidences for confidences in by_model if confidences]
     if not by_model:
-        return missing(f"no positional head in {len(studied)} model{'s' if len(studied) > 1 else ''}")
+        return missing(f"no positional head in {plural(len(studied), 'model')}")
     interval = pooled([least([[head] for head in confidences]) for confidences in by_model], shared=True)
     values = [head.value for confidences in by_model for head in confidences]
     without = f"; none in {len(studied) - len(by_model)} more models" if len(by_model) < len(studied) else ""

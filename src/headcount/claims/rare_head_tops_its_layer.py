@@ -8,6 +8,7 @@ from headcount.claims.alone import by_role_alone
 from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled, widened
 from headcount.claims.studied import StudiedModel
 from headcount.heads import Head
+from headcount.plural import plural
 from headcount.record.results.roles import RareHead, RolesFound
 from headcount.record.results.score import Scoring
 from headcount.statistics import Interval
@@ -23,7 +24,9 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         return missing("it needs a record of relevance, and one of roles on sentences with rare tokens")
     playing = [(rare, relevance) for rare, relevance in with_both if rare.holds and _rivals(rare, relevance)]
     if not playing:
-        return missing(f"no head of the first layer looks at rare tokens beyond doubt in {len(with_both)} model(s)")
+        return missing(
+            f"no head of the first layer looks at rare tokens beyond doubt in {plural(len(with_both), 'model')}"
+        )
     leads = [_lead(rare, relevance) for rare, relevance in playing]
     interval = pooled(leads, shared=True)
     heads = ", ".join(f"{rare.head} ({rare.two_rarest:.0%} at the two rarest)" for rare, _ in playing)

@@ -15,6 +15,7 @@ from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.pruned import Pruning, prunings, seeds_of, unsettled, with_known_role
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
+from headcount.plural import plural
 from headcount.statistics import Interval
 
 _ROUNDS = 5000
@@ -85,7 +86,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     pruned = [model for pruning, _ in rows for model in pruning.models]
     p = f"; p = {rows[0][1].p:.3g}" if len(rows) == 1 else ""
     detail = (
-        f"{_by_role([pruning for pruning, _ in rows])}; {len(pruned)} pruned models{p}"
+        f"{_by_role([pruning for pruning, _ in rows])}; {plural(len(pruned), 'pruned model')}{p}"
         f"{unsettled([pruning for pruning, _ in rows])}"
     )
     seeds = sum(map(seeds_of, (pruning for pruning, _ in rows)))

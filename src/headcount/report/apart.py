@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.prune import Pruning
 from headcount.record.results.score import Scoring
-from headcount.report.table import plural
 
 
 def arguments_apart(score: Record[Scoring], scores: Sequence[Record[Scoring]]) -> str:

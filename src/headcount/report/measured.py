@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.result import MeasuredOn, Texts
 from headcount.record.results.ablate import Ablation
 from headcount.report.figure import part_of
-from headcount.report.table import plural
 
 
 def measured_line(record: Record) -> tuple[str, bool]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headcount.heads import Head
+from headcount.plural import plural
 from headcount.record.result import MeasuredOn, Quality
 from headcount.record.results.ablate import Ablation
 from headcount.record.results.attention import AttentionMap
@@ -26,7 +27,7 @@ from headcount.report.measured import leading
 from headcount.report.points import pruned_heads
 from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
-from headcount.report.table import best_of, count, digits_for, listed, plural, was
+from headcount.report.table import best_of, count, digits_for, listed, was
 from headcount.report.terms import ROLE_WORDS
 from headcount.statistics import ENOUGH_FOR_A_TAIL
 

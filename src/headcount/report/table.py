@@ -114,7 +114,12 @@ def within(estimate: Bounded | None, digits: int) -> str:
 
 def best_of(number: int) -> str:
     """What to add to the interval of the best of several: of eight alike, 12 to 16% leave out the truth."""
-    return f"; as the best of {number} it is too good by chance" if number > 1 else ""
+    return f"; as the best of {number}, it is optimistic" if number > 1 else ""
+
+
+def lowest_of(number: int) -> str:
+    """The same for the lowest of several."""
+    return f"; as the lowest of {number}, it is pessimistic" if number > 1 else ""
 
 
 def count(value: float) -> str:
@@ -124,10 +129,6 @@ def count(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:.3g}{unit}"
     return f"{value:.3g}"
-
-
-def plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def was(number: int) -> str:

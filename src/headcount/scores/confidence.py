@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
+from headcount.plural import plural
 from headcount.probes.inputs import Inputs, inputs_of
 from headcount.probes.peaks import at_places, few_places, peaks
 from headcount.probes.positions import sides, special_ids
@@ -102,7 +103,7 @@ class _Sums:
         rows, examples = len(attention_BHQK), self._rows.shape[1]
         if rows % examples:  # of multiple choice, an example has a row for each choice
             raise UsageError(
-                f"{site.name} received {rows} row{'s' if rows > 1 else ''}, but the batch has {examples} examples. "
+                f"{site.name} received {plural(rows, 'row')}, but the batch has {examples} examples. "
                 "Confidence needs as many rows of the model for each example, and batches that name their inputs as "
                 "the model does, such as input_ids."
             )

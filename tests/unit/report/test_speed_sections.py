@@ -87,10 +87,10 @@ def test_a_larger_model_is_not_called_the_smaller_one() -> None:
         return overview(subject, payload(found)["subjects"][0]["heads"])[-1].answer
 
     assert tile(bench("a", "small")) == (
-        "The smaller model that was timed is at best 1.21 times as fast; as the best of 2 it is too good by chance."
+        "The smaller model that was timed is at best 1.21 times as fast; as the best of 2, it is optimistic."
     )
     larger = bench("small", "shop/a", heads=(6, 12))
-    assert tile(larger) == "a is at best 1.21 times as fast as small; as the best of 2 it is too good by chance."
+    assert tile(larger) == "a is at best 1.21 times as fast as small; as the best of 2, it is optimistic."
     assert SECTION.printed(larger) == []
     slow = [{**row, "faster": 0.9, "low": 0.8, "high": 1.1} for row in records.encode(larger.parts)["rows"]]
     assert "nothing certain is gained" not in SECTION.answer(records.changed(larger, rows=slow))

@@ -194,7 +194,7 @@ def test_the_best_speed_is_the_largest_of_the_table() -> None:
 
 def test_the_best_speed_of_several_settings_is_said_to_be_the_best_of_them() -> None:
     """Of 16 settings that are alike, the interval of the best leaves out 1 in 12% of cases."""
-    assert "batch 1; as the best of 6 it is too good by chance)" in SECTIONS["speed"].answer(records.speed())
+    assert "batch 1; as the best of 6, it is optimistic)" in SECTIONS["speed"].answer(records.speed())
 
 
 def test_unrelated_heads_do_not_matter_on_other_data() -> None:
@@ -403,7 +403,7 @@ def test_the_best_of_several_says_so() -> None:
     assert "best of" not in section.answer(record)
     row = record.parts.spearman["gradient"]
     several = replace(record, parts=replace(record.parts, spearman={"gradient": row, "fisher": row}))
-    assert "as the best of 2 it is too good by chance" in section.answer(several)
+    assert "as the best of 2, it is optimistic" in section.answer(several)
 
 
 def test_a_speed_without_an_interval_says_so() -> None:

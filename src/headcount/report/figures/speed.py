@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.bench import Speed, Timing
 from headcount.report.canvas import panels, shared_legend
 from headcount.report.figure import Drawing, Figure, each, origin, picked, short_names
 from headcount.report.palette import INK, line_style
-from headcount.report.table import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

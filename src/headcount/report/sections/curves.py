@@ -7,11 +7,12 @@ from math import isnan, nan
 
 import numpy as np
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.result import Step
 from headcount.record.results.curves import Curves
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, parts_of_variance, plural
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, listed, parts_of_variance
 
 _MEANS = {"random": "random (mean)"}  # orders that stand for the mean of several
 
@@ -71,9 +72,8 @@ def _answer(record: Record[Curves]) -> str:
         for order, lines in orders(parts).items()
     ]
     return (
-        f"{parts.metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Before it gets "
-        f"measurably worse, {', '.join(shares[:-1]) + ' and ' if len(shares) > 1 else ''}{shares[-1]} of the heads "
-        f"can go ({_behind(parts)})."
+        f"{parts.metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of the heads, "
+        f"{listed(shares)} can go before it gets measurably worse ({_behind(parts)})."
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from math import isnan
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.result import Quality
 from headcount.record.results.evaluate import Evaluation
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Rows, Table, headings, plural
+from headcount.report.table import Rows, Table, headings
 
 
 def _answer(record: Record[Evaluation]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.ledger import Ledger, Verdict
 from headcount.report.figure import short_names
 from headcount.report.papers import SPELLED
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Rows, Table, headings, interval, plural
+from headcount.report.table import Column, Rows, Table, headings, interval
 
 
 def _answer(record: Record[Ledger]) -> str:

@@ -7,7 +7,7 @@ from math import isnan
 from headcount.record import Record
 from headcount.record.results.replacement import Replacements
 from headcount.report.section import Labelled, Section, metric_of, table_of
-from headcount.report.table import Column, Rows, Table, best_of, headings, interval, within
+from headcount.report.table import Column, Rows, Table, headings, interval, lowest_of, within
 
 
 def _answer(record: Record[Replacements]) -> str:
@@ -22,7 +22,7 @@ def _answer(record: Record[Replacements]) -> str:
     counts = ", ".join(f"{count} with {replacement}" for replacement, count in parts.significant.items())
     return (
         f"Rankings of heads agree least between {worst}: Spearman's r is {Column('', 2).text(least.r)} "
-        f"({within(least, 2)}{best_of(len(correlations))}). "
+        f"({within(least, 2)}{lowest_of(len(correlations))}). "
         f"Heads that change {parts.metric} significantly: {counts}."
     )
 

@@ -7,11 +7,12 @@ from itertools import combinations
 from typing import Any
 
 from headcount.heads import sites_of
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Section
-from headcount.report.table import Column, Table, headings, interval, plural
+from headcount.report.table import Column, Table, headings, interval
 from headcount.statistics import Correlation, spearman, spearman_pairs
 
 _NAMED_HEADS = 3  # most heads that an answer names at each end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import isnan
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.specialisation import CostOfMasking, Specialisation
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Rows, Table, headings, interval, plural
+from headcount.report.table import Column, Rows, Table, headings, interval
 from headcount.statistics import Interval
 
 

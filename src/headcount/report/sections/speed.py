@@ -6,11 +6,12 @@ import statistics
 from collections.abc import Hashable
 from typing import Any
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.bench import ComparedQuality, Speed
 from headcount.report.figure import short_names
 from headcount.report.section import Labelled, Printed, Section, table_of, tables_of_alike
-from headcount.report.table import Column, Rows, Table, best_of, headings, interval, plural, within
+from headcount.report.table import Column, Rows, Table, best_of, headings, interval, within
 from headcount.statistics import Interval
 
 _RATIO = (

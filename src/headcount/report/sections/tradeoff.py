@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.tradeoff import Difference, Point, Tradeoff
 from headcount.report.encoder_curve import encoder_curve
 from headcount.report.points import pruned_heads, shown_way, smaller, way_heading
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, parts_of_variance, plural
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, parts_of_variance
 
 
 def _most_first(points: Sequence[Point]) -> list[Point]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Rows, Table, digits_for, headings, plural
+from headcount.report.table import Column, Rows, Table, digits_for, headings
 
 
 def _answer(record: Record[TrainingRun]) -> str:
