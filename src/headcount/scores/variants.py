@@ -86,7 +86,7 @@ def measure(
     """Measure the model and its variants on a task.
 
     fast: skip computations that variants share. False runs the full model for each variant and batch.
-    kept: shelf for finished batches, from which an interrupted measurement resumes.
+    finished: shelf for finished batches, from which an interrupted measurement resumes.
     """
     if not variants:
         raise UsageError("There are no variants to measure.")

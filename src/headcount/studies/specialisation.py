@@ -32,13 +32,16 @@ from headcount.record.results.specialisation import (
     Specialisation,
     Survival,
 )
-from headcount.scores.score import score
+from headcount.scores.variants import Variant, measure
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import (
     Comparison,
+    Interval,
+    RatioSums,
     chance_of_overlap,
     mean_interval,
+    over_models,
     permutation_of_groups,
     spearman,
 )
@@ -151,11 +154,11 @@ def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
 
 def _measure(subject: ModelWithData, plan: SpecialisationPlan, folder: Path, progress: Progress) -> ModelRow:
     model, measure = subject.model, subject.data.measuring
-    heads = locate(model).of_kinds((plan.kind,))
+    heads = list(locate(model).of_kinds((plan.kind,)))
     keep = plan.keep or max(1, len(heads) // 3)
     choosing_roles = _evidence(model, subject.choose, plan.kind, f"{subject.name}: roles, choosing", progress)
     measured_roles = _evidence(model, subject.measure, plan.kind, f"{subject.name}: roles, measuring", progress)
-    costs = score("ablation", model, subject.costs)
+    costs = Costs.of(model, subject.costs, heads)
     quality = measure.quality(model)
     with masked(model, locate(model).mask(off=list(map(str, heads)))):
         without = measure.quality(model)
@@ -168,6 +171,10 @@ def _measure(subject: ModelWithData, plan: SpecialisationPlan, folder: Path, pro
     lost = pruned.parts.compared[0].lost
     p = float("nan") if lost.p is None else lost.p  # with one seed
     survivors = set(point.heads)
+    by_head = {
+        str(head): _row(head, measured_roles, cost, str(head) in survivors)
+        for head, cost in zip(heads, costs.of_heads(), strict=True)
+    }
     return ModelRow(
         weights=weight_hash(model),
         measured_on=pruned.parts.measured_on,
@@ -176,10 +183,37 @@ def _measure(subject: ModelWithData, plan: SpecialisationPlan, folder: Path, pro
         without=SmallerModel(0, without.value, _lost(quality, without)),
         pruned=SmallerModel(keep, point.after.value, Comparison(lost.difference, lost.low, lost.high, p)),
         best_of_roles=_best(choosing_roles, measured_roles, heads),
-        by_head={
-            str(head): _row(head, measured_roles, float(costs[str(head)]), str(head) in survivors) for head in heads
-        },
+        by_head=by_head,
+        more_with_role=costs.difference([bool(row.role_names) for row in by_head.values()]),
     )
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What masking each head alone adds to the loss of each example, and how many tokens this has. H heads, N examples.
+
+    The mean cost of several heads is a ratio of sums over examples, as the cost of one head is.
+    """
+
+    added_HN: np.ndarray
+    tokens_N: np.ndarray
+
+    @classmethod
+    def of(cls, model: nn.Module, task: Task, heads: Sequence[Head]) -> Costs:
+        outcome = measure(model, task, [Variant(head.site, (head,)) for head in heads])
+        return cls(outcome.variants[..., 0] - outcome.base[:, 0], outcome.base[:, 1])
+
+    def of_heads(self) -> list[float]:
+        return [float(cost) for cost in self.added_HN.sum(1) / self.tokens_N.sum()]
+
+    def difference(self, with_role: Sequence[bool]) -> Interval | None:
+        """The mean cost of heads with a role less that of others, with its interval over examples."""
+        marked_H = np.array(with_role)
+        if marked_H.all() or not marked_H.any():
+            return None
+        more_N = self.added_HN[marked_H].mean(0) - self.added_HN[~marked_H].mean(0)
+        sums = RatioSums.of(more_N, self.tokens_N)
+        return Interval(float(sums.value), *map(float, sums.ends(sums.count)))
 
 
 def _row(head: Head, measured_roles: Roles, loss_added: float, survives: bool) -> HeadRow:
@@ -285,10 +319,15 @@ def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
     }
     with_role, without_role = (np.array(means[mark]) for mark in (True, False))
     both = ~np.isnan(with_role - without_role)  # models without roles have no part in either mean
+    more = (
+        model.more_with_role or Interval(float(difference), np.nan, np.nan)  # earlier records have no examples' part
+        for model, difference in zip(models, with_role - without_role, strict=True)
+    )
+    differences = [interval for interval, has_both in zip(more, both, strict=True) if has_both]
     return CostOfMasking(
         mean_with_role=_mean(with_role[both]),
         mean_without_role=_mean(without_role[both]),
-        difference=mean_interval((with_role - without_role)[both]) if both.any() else None,
+        difference=over_models(differences) if differences else None,
         num_models=int(both.sum()),
         p=permutation_of_groups([cost for *_, cost in rows], [has_role for _, has_role, _ in rows], layers),
     )

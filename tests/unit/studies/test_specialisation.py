@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import headcount as hc
 import laboratory
 import zoo
 from headcount.corpora.grammar.corpus import Grammar
@@ -28,9 +29,10 @@ from headcount.statistics import Comparison, Interval, chance_of_overlap, mean_i
 from headcount.studies import specialisation as module
 from headcount.studies.kept import Looking
 from headcount.studies.plan import Data
-from headcount.studies.specialisation import ModelWithData, SpecialisationPlan, pooled, specialisation
+from headcount.studies.specialisation import Costs, ModelWithData, SpecialisationPlan, pooled, specialisation
 from headcount.tasks.translation import Translation
 from records import MEASURED_ON, evidence
+from tokens import word_tokenizer
 
 MEASURED = decode(MeasuredOn, MEASURED_ON, source="the sample")
 
@@ -101,7 +103,7 @@ def test_the_cost_is_said_with_its_interval_over_models() -> None:
 
     rows = [model([cost, 0, 0, 0, cost, 0.0, 0, 0], [0, 4], [0]) for cost in (-0.1, 0.2, 0.2, 0.3)]
     half = 3.1824 * np.std([-0.1, 0.2, 0.2, 0.3], ddof=1) / 2
-    assert f"0.150 (95% {0.15 - half:.3f} to {0.15 + half:.3f} over 4 models); p = " in answer(*rows)
+    assert f"0.150 (95% {0.15 - half:.3f} to {0.15 + half:.3f} over 4 models and their examples); p = " in answer(*rows)
     assert "among the heads of a layer, for these models only." in answer(*rows)
     assert ", for these models only)." in answer(*rows)
     assert "over " not in answer(rows[1])
@@ -109,6 +111,43 @@ def test_the_cost_is_said_with_its_interval_over_models() -> None:
     apart = answer(model([0.3] * 4 + [0.1] * 4, [0, 1, 2, 3], [0]))
     assert "no layer has heads with and without a role" in apart
     assert "nan" not in apart
+
+
+def test_examples_that_models_share_are_in_the_interval_of_the_cost() -> None:
+    rows = [model([cost, 0, 0, 0, cost, 0.0, 0, 0], [0, 4], [0]) for cost in (0.1, 0.2, 0.3)]
+    own = [Interval(cost, cost - 0.2, cost + 0.2) for cost in (0.1, 0.2, 0.3)]
+    measured = [replace(row, more_with_role=interval) for row, interval in zip(rows, own, strict=True)]
+    alone, both = (pooled(several(*models)).masking.difference for models in (rows, measured))
+    assert alone is not None
+    assert both is not None
+    assert both.high - 0.2 == pytest.approx(np.hypot(alone.high - 0.2, 0.2))
+    assert pooled(several(measured[0])).masking.difference == measured[0].more_with_role
+
+
+def test_the_cost_of_a_role_is_a_loop_over_masked_heads_and_its_interval_covers_the_texts() -> None:
+    gpt = zoo.build("gpt2").eval()
+    random = np.random.default_rng(0)
+    texts = [" ".join(random.choice(["a", "bird", "sees", "the", "moon"], 3 + number % 7)) for number in range(40)]
+    task = hc.task("language-modelling", texts=texts, tokenizer=word_tokenizer())
+    heads = list(hc.locate(gpt).heads)
+    with_role = [number % 3 == 0 for number in range(len(heads))]
+    costs = Costs.of(gpt, task, heads)
+    whole, tokens = task.quality(gpt).statistics.T
+    added = []
+    for head in heads:
+        with hc.masked(gpt, hc.locate(gpt).mask(off=[str(head)])):
+            added.append(task.quality(gpt).statistics[:, 0] - whole)
+    assert costs.of_heads() == pytest.approx([part.sum() / tokens.sum() for part in added], abs=1e-7)
+    more = np.mean([part for part, has in zip(added, with_role, strict=True) if has], axis=0) - np.mean(
+        [part for part, has in zip(added, with_role, strict=True) if not has], axis=0
+    )
+    difference = costs.difference(with_role)
+    assert difference is not None
+    assert difference.value == pytest.approx(more.sum() / tokens.sum(), abs=1e-7)
+    drawn = random.integers(len(texts), size=(4000, len(texts)))
+    ratios = more[drawn].sum(1) / tokens[drawn].sum(1)
+    assert difference.deviation == pytest.approx(ratios.std(), rel=0.15)
+    assert costs.difference([True] * len(heads)) is None
 
 
 def test_a_layer_that_costs_more_does_not_make_its_roles_cost_more() -> None:

@@ -52,6 +52,7 @@ class ModelRow:
     pruned: SmallerModel  # by gates
     best_of_roles: tuple[BestOfRole, ...]
     by_head: Mapping[str, HeadRow]
+    more_with_role: Interval | None = None  # mean cost of heads with a role less that of others, over examples
 
     @property
     def with_role(self) -> list[HeadRow]:
@@ -74,7 +75,7 @@ class CostOfMasking:
 
     mean_with_role: float
     mean_without_role: float
-    difference: Interval | None  # over the models; None if no model has both
+    difference: Interval | None  # over models and their examples; null if no model has both
     num_models: int  # with both
     p: float
 

@@ -30,7 +30,7 @@ def _only(models: int) -> str:
 
 
 def _masked(masking: CostOfMasking, difference: Interval) -> str:
-    """The costs with their difference over models, and the test within these models.
+    """The costs with their difference over models and examples, and the test within these models.
 
     The test takes the models as given: where what a role costs is 0 on average, but varies between models by .3 to 1
     standard deviations of a layer's heads, 11 to 16% of p-values of three and five models are below .05.
@@ -38,7 +38,8 @@ def _masked(masking: CostOfMasking, difference: Interval) -> str:
     means = (masking.mean_with_role, masking.mean_without_role, difference.value)
     with_role, without_role, more = map(Column("", 3).text, means)
     models = masking.num_models
-    over = f" (95% {interval(difference, 3)} over {models} models)" if models > 1 else ""
+    units = f"{models} models and their examples" if models > 1 else "its examples"
+    over = "" if isnan(difference.low) else f" (95% {interval(difference, 3)} over {units})"
     test = "no layer has heads with and without a role"
     if not isnan(masking.p):
         test = f"p = {_p(masking.p)}, among the heads of a layer, {_only(models)}"
