@@ -52,8 +52,8 @@ class UnknownName(UsageError, KeyError):
         listed = len(names) <= MOST_LISTED
         close = get_close_matches(name, names, n=3 if listed else 5)
         hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-        known = f"Known: {', '.join(names) or 'none'}." if listed else f"{len(names):,} names are known."
-        super().__init__(f"Unknown {what} {name!r}.{hint} {known}")
+        known_names = f"Known: {', '.join(names) or 'none'}." if listed else f"{len(names):,} names are known."
+        super().__init__(f"Unknown {what} {name!r}.{hint} {known_names}")
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])

@@ -202,8 +202,8 @@ def _probing_threads(module: nn.Module) -> set[int]:
 def _check_thread(model: nn.Module) -> None:
     """Raise if another thread has a probe attached to the model: each would run with the masks of both."""
     thread = threading.get_ident()
-    others = any(other != thread for other in tuple(_attached.values()))
-    if others and any(_probing_threads(module) - {thread} for module in model.modules()):
+    in_other_thread = any(other != thread for other in tuple(_attached.values()))
+    if in_other_thread and any(_probing_threads(module) - {thread} for module in model.modules()):
         raise UsageError(
             "Another thread has a mask or tap attached to this model; each thread would measure it with both. Give "
             "each thread a copy of the model."

@@ -22,9 +22,9 @@ class Finer:
         self._stage, self._step, self._of = stage, step, of
         self.part(0)
 
-    def part(self, done: int) -> None:
-        """done: parts of the step after the last reported one."""
-        self._progress(self._stage, self._step * self._parts + done, self._of * self._parts)
+    def part(self, finished: int) -> None:
+        """finished: parts of the step after the last reported one."""
+        self._progress(self._stage, self._step * self._parts + finished, self._of * self._parts)
 
 
 def named(name: str, progress: Progress) -> Progress:

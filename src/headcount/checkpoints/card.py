@@ -94,8 +94,8 @@ def _way(parts: Pruning) -> str:
     words += [f"compensated for by {parts.compensation.method}"] if parts.compensation else []
     stages = {"gates": "trained with gates", "tuning": "fine-tuned"}
     if parts.from_random:
-        first = {"gates": "trained with gates"} if "gates" in parts.training else {"tuning": "trained"}
-        stages |= {name: f"{action} from new random weights" for name, action in first.items()}
+        stage_words = {"gates": "trained with gates"} if "gates" in parts.training else {"tuning": "trained"}
+        stages |= {name: f"{action} from new random weights" for name, action in stage_words.items()}
     words += [f"{stages[name]} for {stage.steps} steps ({stage.trained})" for name, stage in parts.training.items()]
     return ", ".join(words)
 
@@ -133,9 +133,9 @@ def _costs(costs: Costs) -> list[str]:
         "bytes of cache": (before.cache_bytes, after.cache_bytes),
     }
     rows = [
-        f"| {words} | {whole:,} | {small:,} | {small / whole - 1:+.1%} |"
-        for words, (whole, small) in measures.items()
-        if whole and small is not None
+        f"| {words} | {original:,} | {small:,} | {small / original - 1:+.1%} |"
+        for words, (original, small) in measures.items()
+        if original and small is not None
     ]
     title = f"## Costs, one text of {before.length} tokens"
     return [title, "| | whole | pruned | |", "|---|---|---|---|", *rows, ""]

@@ -140,10 +140,10 @@ def _refresh(model: PreTrainedModel) -> None:
 def _separate_config(model: PreTrainedModel) -> None:
     """Give a model a copy of its config, which the pruned model that it was made for has too."""
     shared = model.config
-    own = copy.deepcopy(shared)
+    copied = copy.deepcopy(shared)
     for module in model.modules():
         if getattr(module, "config", None) is shared:
-            module.config = own
+            module.config = copied
 
 
 def check_target(target: Path, overwrite: bool, *, beside_files: bool = False) -> None:

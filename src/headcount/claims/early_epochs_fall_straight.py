@@ -50,9 +50,9 @@ def _straighter(dynamics: Dynamics) -> Interval | None:
     late = [epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and _has_learned(epoch, dynamics)]
     if not early or not late or len(early[0].points) < 4:
         return None
-    (first, first_variance), (last, last_variance) = _bend(early[0]), _bend(late[-1])
+    (early_bend, first_variance), (last, last_variance) = _bend(early[0]), _bend(late[-1])
     half = NORMAL * (first_variance + last_variance) ** 0.5
-    return Interval(last - first, last - first - half, last - first + half)
+    return Interval(last - early_bend, last - early_bend - half, last - early_bend + half)
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:

@@ -14,9 +14,9 @@ from headcount.statistics import Interval, half_width
 _RANGES = {"BLEU": 100.0, "accuracy": 1.0, "token accuracy": 1.0, "F1": 1.0, "Matthews": 2.0}  # highest less lowest
 
 
-def lead_of(curves: Curves, first: str, second: str) -> Lead | None:
+def lead_of(curves: Curves, name: str, baseline: str) -> Lead | None:
     """The lead of one order, or kind pruned alone, over another on the same examples; None if it is not recorded."""
-    return next((lead for lead in curves.leads if (lead.first, lead.second) == (first, second)), None)
+    return next((lead for lead in curves.leads if (lead.first, lead.second) == (name, baseline)), None)
 
 
 def decided_by_leads(models: Sequence[StudiedModel], pairs: Sequence[tuple[str, str]], reason: str) -> Measurement:

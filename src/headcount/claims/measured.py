@@ -70,6 +70,8 @@ if __name__ == "__main__":
     parser.add_argument("command", help="command that wrote the records")
     parser.add_argument("records", nargs="+", help="record.json of a whole study")
     parser.add_argument("--earlier", help="ledger whose numbers stay for claims that the records do not measure")
-    given = parser.parse_args()
-    ledger = Record.load(given.earlier) if given.earlier else None
-    sys.stdout.write(measured([Record.load(path) for path in given.records], given.command, ledger).to_json() + "\n")
+    arguments = parser.parse_args()
+    ledger = Record.load(arguments.earlier) if arguments.earlier else None
+    sys.stdout.write(
+        measured([Record.load(path) for path in arguments.records], arguments.command, ledger).to_json() + "\n"
+    )

@@ -48,12 +48,12 @@ def _source(measured: Record[Ledger] | None) -> str:
     if measured is None:
         return "Nothing is measured here yet.\n"
     ledger, signature = measured.parts, measured.signature
-    counts = f"{plural(len(ledger.models), 'model')}"
+    counts = plural(len(ledger.models), "model")
     seeds = f", pruned with {plural(ledger.seeds, 'seed')} in all" if ledger.seeds else ""
     names, command = ", ".join(ledger.models), signature.arguments.get("command", "")
-    first, *others = command.split("; ")
-    lines = [f"Measured on {counts}{seeds}, {signature.time[:10]}: {names}.", "", f"- `{first}`"]
-    return "\n".join([*lines, *(f"- {other}" for other in others), ""])
+    first_command, *notes = command.split("; ")
+    lines = [f"Measured on {counts}{seeds}, {signature.time[:10]}: {names}.", "", f"- `{first_command}`"]
+    return "\n".join([*lines, *(f"- {note}" for note in notes), ""])
 
 
 def _row(claim: Claim, verdict: Verdict | None, *, figures: bool) -> list[str]:

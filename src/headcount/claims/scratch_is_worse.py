@@ -48,9 +48,9 @@ def _interval(quality: Quality) -> Interval:
 
 
 def _steps(studied: Sequence[Tradeoff]) -> str:
-    scratch, whole = ([getattr(tradeoff.steps, name) for tradeoff in studied] for name in ("scratch", "whole"))
-    trained_steps = _range([steps for steps in whole if steps is not None]) or "an unknown number"
-    unknown = f" ({whole.count(None)} unknown)" if 0 < whole.count(None) < len(whole) else ""
+    scratch, original = ([getattr(tradeoff.steps, name) for tradeoff in studied] for name in ("scratch", "whole"))
+    trained_steps = _range([steps for steps in original if steps is not None]) or "an unknown number"
+    unknown = f" ({original.count(None)} unknown)" if 0 < original.count(None) < len(original) else ""
     return f"{_range(scratch)} steps from scratch, the model itself had {trained_steps}{unknown}"
 
 

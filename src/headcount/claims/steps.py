@@ -33,14 +33,14 @@ def at(points: Sequence[AnyStep], share: float) -> AnyStep | None:
     return nearest if abs(nearest.share - share) <= CLOSE + 1e-9 else None
 
 
-def kept(point: Step | EpochStep, whole: PruningStep, *, higher_is_better: bool) -> Interval:
+def kept(point: Step | EpochStep, unpruned: PruningStep, *, higher_is_better: bool) -> Interval:
     """Share of the unpruned score that remains; for a loss or perplexity, unpruned / pruned.
 
     Paired by example if the record has it, else as of independent ones.
     """
     if point.kept is not None:
         return Interval(*point.kept)
-    over, under = (point, whole) if higher_is_better else (whole, point)
+    over, under = (point, unpruned) if higher_is_better else (unpruned, point)
     share = over.value / under.value
     low = share - hypot(over.value - over.low, share * (under.high - under.value)) / under.value
     high = share + hypot(over.high - over.value, share * (under.value - under.low)) / under.value

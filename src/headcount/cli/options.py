@@ -122,8 +122,8 @@ class Output:
 
     def present(self, record: Record, command: str = "") -> None:
         """Save a record and print it, with the paths of its files. command: the next useful command, to print."""
-        given = click.get_current_context().params
-        path, split = given.get("data") or "", given.get("split") or ""
+        parameters = click.get_current_context().params
+        path, split = parameters.get("data") or "", parameters.get("split") or ""
         record = record.on_data(path, default_split(path, split))  # a file has no split
         figures = self.save(record)
         files = [written(self.out, figures=bool(figures))] if self.out else []
@@ -223,9 +223,9 @@ def refuse_other_results(out: Path | None, study: str, model: str | None = None)
         content = journal.read_json(file)
     except HeadcountError:
         content = None
-    found = content.get("study") if isinstance(content, dict) else None
-    if found != study:
-        what = f"is the result of {found!r:.40}" if found else "is not a record of headcount"
+    recorded = content.get("study") if isinstance(content, dict) else None
+    if recorded != study:
+        what = f"is the result of {recorded!r:.40}" if recorded else "is not a record of headcount"
         raise FolderError(f"{file} {what}, which that of {study!r} would replace; move it, or give another folder.")
     measured = str((content.get("signature") or {}).get("model", ""))
     if model and measured and Path(measured).resolve() != Path(model).resolve():

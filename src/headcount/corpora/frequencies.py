@@ -79,8 +79,8 @@ class Frequencies:
 
 def check_frequencies(frequencies: object) -> None:
     """Raise UsageError unless these are token frequencies or None."""
-    where = "headcount.corpora.frequencies: count_tokens(texts, tokenizer) or read_frequencies(file, tokenizer)"
-    check_type("frequencies", frequencies, Frequencies | None, f"token frequencies, from {where}")
+    readers = "headcount.corpora.frequencies: count_tokens(texts, tokenizer) or read_frequencies(file, tokenizer)"
+    check_type("frequencies", frequencies, Frequencies | None, f"token frequencies, from {readers}")
 
 
 def count_tokens(

@@ -22,9 +22,9 @@ def read_lines(path: Path) -> Iterator[str]:
         raise CorpusError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def _check_line_end(first: bytes, path: Path) -> None:
+def _check_line_end(line: bytes, path: Path) -> None:
     """Raise if lines end in carriage returns only: the file would be read as one text."""
-    if not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r"):
+    if not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
         raise CorpusError(
             f"{path}:1 contains the whole file: its lines end in carriage returns (CR), as on old systems. "
             "Convert them to LF or CRLF, for example with tr '\\r' '\\n'.",

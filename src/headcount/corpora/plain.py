@@ -83,5 +83,5 @@ def _from_table(file: Path, column: str | None) -> Iterator[str]:
 def _from_hub(location: Location, split: str | None, column: str | None) -> Iterator[str]:
     name = location.data
     rows = split_of(read_hub(location.hub_name), split, name)
-    chosen = find_column(rows.column_names, (column,) if column else TEXT_COLUMNS, name, option=_OPTION)
-    return (text_cell(row, chosen, f"{name}, row {number}") for number, row in enumerate(rows))
+    text_column = find_column(rows.column_names, (column,) if column else TEXT_COLUMNS, name, option=_OPTION)
+    return (text_cell(row, text_column, f"{name}, row {number}") for number, row in enumerate(rows))

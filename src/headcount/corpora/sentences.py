@@ -127,5 +127,5 @@ def _read(data: str, split: str | None, languages: Sequence[str] | None, limit: 
 
 def has_plain_text(folder: Path) -> bool:
     """Whether the texts of a folder are .txt files alone."""
-    others = [file for file in folder.glob("train.*") if file.suffix != PLAIN]
-    return bool(files_in(folder, (PLAIN,))) and not others and not files_in(folder, SUFFIXES)
+    training_files = [file for file in folder.glob("train.*") if file.suffix != PLAIN]
+    return bool(files_in(folder, (PLAIN,))) and not training_files and not files_in(folder, SUFFIXES)

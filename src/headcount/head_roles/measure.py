@@ -250,12 +250,12 @@ class Measurement:
 
         ALBERT's only site runs in every layer. Its runs on a sentence depend on each other: they are no sentences.
         """
-        shown, columns = runs[0][0], self._columns[_group(site.kind)]
+        outputs, columns = runs[0][0], self._columns[_group(site.kind)]
         if site.key not in self._tallies:
             self._tallies[site.key] = Tally(columns, site.num_heads, self._resampling.resamples)
         hits_BHL = torch.stack([run_BHL for _, run_BHL in runs]).mean(0).numpy()
         self._tallies[site.key].add(
-            hits_BHL, shown.trials_BL, shown.chance_BL, shown.offsets, self._counts_RB, self._batch.numbers
+            hits_BHL, outputs.trials_BL, outputs.chance_BL, outputs.offsets, self._counts_RB, self._batch.numbers
         )
 
     def _inner(self, batch: Batch) -> Any:

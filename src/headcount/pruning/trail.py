@@ -73,9 +73,9 @@ def has_trail(folder: Path) -> bool:
     return any(_files(folder))
 
 
-def finished(folder: Path, taken: Sequence[SearchStep]) -> list[Path]:
+def finished(folder: Path, steps: Sequence[SearchStep]) -> list[Path]:
     """Files of searches that have no steps besides those that were taken."""
-    return [file for file in _files(folder) if all(step in taken for step in Trail(file).read())]
+    return [file for file in _files(folder) if all(step in steps for step in Trail(file).read())]
 
 
 def _files(folder: Path) -> list[Path]:

@@ -24,6 +24,6 @@ def encoder_curve(
     comparable = values and set(kinds) == {_KIND} and metric == _METRIC
     ours = f"{way} {values}".strip() if comparable else None
     return [
-        Printed(f"{corpus}, {_KIND} heads left: {_METRIC}", paper, None if place else ours)
-        for place, (corpus, paper) in enumerate(_PAPER.items())
+        Printed(f"{corpus}, {_KIND} heads left: {_METRIC}", paper, None if index else ours)
+        for index, (corpus, paper) in enumerate(_PAPER.items())
     ]

@@ -75,10 +75,10 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
     """A name for each model: the last part of its path or hub id, or as many parts as tell it from the others."""
     parts = {model: model.rstrip("/").split("/") for model in models}
     names = {}
-    for model, own in parts.items():
-        others = [other for name, other in parts.items() if name != model]
-        ends = (own[-count:] for count in range(1, len(own) + 1))
-        end = next((end for end in ends if all(other[-len(end) :] != end for other in others)), None)
+    for model, path in parts.items():
+        other_paths = [other for name, other in parts.items() if name != model]
+        ends = (path[-count:] for count in range(1, len(path) + 1))
+        end = next((end for end in ends if all(other[-len(end) :] != end for other in other_paths)), None)
         names[model] = "/".join(end) if end else model
     return names
 

@@ -100,8 +100,10 @@ def _overview(all_subjects: Sequence[Subject], data: dict[str, Any]) -> str:
         link = "" if index == 0 else f"@{quote(subject.label, safe='')}"
         tiles = "".join(_tile(tile, set(heads), link, "h2" if single else "h3") for tile in overview(subject, heads))
         text += ("" if single else f"<h2>{escape(subject.label)}</h2>") + f'<div class="tiles">{tiles}</div>'
-    others = len(all_subjects) - _SUMMARISED
-    return text + (f'<p class="note">{others} more below: choose one as Model of the map.</p>' if others > 0 else "")
+    unsummarised = len(all_subjects) - _SUMMARISED
+    return text + (
+        f'<p class="note">{unsummarised} more below: choose one as Model of the map.</p>' if unsummarised > 0 else ""
+    )
 
 
 def _tile(tile: Tile, heads: set[str], link: str, heading: str) -> str:

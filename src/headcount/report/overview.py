@@ -169,8 +169,8 @@ def _needed(ablation: Ablation) -> str:
         for index, (head, end) in enumerate(zip(named_heads, ends, strict=True))
     ]
     undecided = len(effects) - len(surely) - len(spare)
-    others = "the other one" if undecided == 1 else f"any one of the other {undecided}"
-    unsure = f" No change is certain for {others}." if undecided else ""
+    other_heads = "the other one" if undecided == 1 else f"any one of the other {undecided}"
+    unsure = f" No change is certain for {other_heads}." if undecided else ""
     better = "is" if all(effects[head].examples >= ENOUGH_FOR_A_TAIL for head in spare) else "seems"
     extra = f" Without {listed(spare[:_NAMED_HEADS])} it {better} even better." if spare else ""
     if ablation.harm(effects[ranked[0]]) <= 0:
@@ -193,8 +193,8 @@ def _needed(ablation: Ablation) -> str:
 def _lead(ablation: Ablation, ranked: Sequence[str]) -> bool:
     """Whether each of the named heads harms more than all others for certain: the first of many alike do not."""
     effects = ablation.one_out
-    others = {head: effects[head] for head in effects if head not in ranked[:_NAMED_HEADS]}
-    return all(ablation.harms_most(head, {**others, head: effects[head]}) for head in ranked[:_NAMED_HEADS])
+    remaining = {head: effects[head] for head in effects if head not in ranked[:_NAMED_HEADS]}
+    return all(ablation.harms_most(head, {**remaining, head: effects[head]}) for head in ranked[:_NAMED_HEADS])
 
 
 def _roles(subject: Subject, heads: Sequence[str]) -> str:

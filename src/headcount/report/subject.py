@@ -112,9 +112,9 @@ def subjects(all_records: Sequence[Record]) -> list[Subject]:
     loose: list[_Bundle] = []
     for at, record in enumerate(records):
         parts = list(flat(record))
-        whole = parts != [record]
-        missing = dict(record.parts.missing) if whole else {}
-        (combined if whole else loose).append(_Bundle(at, _folder(record), parts, missing))
+        is_combined = parts != [record]
+        missing = dict(record.parts.missing) if is_combined else {}
+        (combined if is_combined else loose).append(_Bundle(at, _folder(record), parts, missing))
     bundles = _joined_where(_joined_where([*combined, *loose], _Bundle.shares_data), lambda *_: True)
     ordered = [
         Subject(named(records[bundle.at]), bundle.records, bundle.missing) for bundle in sorted(bundles, key=_place)

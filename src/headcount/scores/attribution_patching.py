@@ -63,7 +63,7 @@ def patched(model: nn.Module, task: Task, batch: Batch, means: Means | None) -> 
     outputs = [run.context_BTHD for run in runs]
     if task.separate(model) and all(len(output_BTHD) == len(nll_B) for output_BTHD in outputs):
         return _rises(model, runs, slopes_of(nll_B, outputs), means, rows=len(nll_B))
-    return np.concatenate([_rises(model, runs, slopes_of(nll, outputs, again=True), means) for nll in nll_B])
+    return np.concatenate([_rises(model, runs, slopes_of(nll, outputs, retain=True), means) for nll in nll_B])
 
 
 def _rises(

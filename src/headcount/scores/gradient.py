@@ -105,7 +105,7 @@ def _gradients_by_example(model: nn.Module, task: Task, batch: Batch, at_H: Tens
     mask_H = at_H.clone().requires_grad_()
     with masked(model, mask_H):
         nll_B = task.nll(model, batch)
-    slopes = [slopes_of(nll, [mask_H], again=True)[0] for nll in nll_B]
+    slopes = [slopes_of(nll, [mask_H], retain=True)[0] for nll in nll_B]
     return torch.stack(slopes).double().numpy()
 
 
@@ -157,14 +157,14 @@ def head_outputs(model: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, li
     return nll_B, [run for site in sites for run in runs[site.key]]
 
 
-def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor], *, again: bool = False) -> list[Tensor]:
+def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor], *, retain: bool = False) -> list[Tensor]:
     """Gradients of the summed loss with respect to tensors; 0 for outputs that the loss does not use.
 
-    again: whether others follow of the same run. Raises if the loss uses none of the tensors.
+    retain: keep the graph for further gradients of the same run. Raises if the loss uses none of the tensors.
     """
     slopes: Sequence[Tensor | None] = ()
     if nll_B.requires_grad:
-        slopes = torch.autograd.grad(nll_B.sum(), tensors, allow_unused=True, retain_graph=again)
+        slopes = torch.autograd.grad(nll_B.sum(), tensors, allow_unused=True, retain_graph=retain)
     if all(slope is None for slope in slopes):
         raise UsageError(
             "The loss has no gradient with respect to the heads. Compute it from the output of the model, without "

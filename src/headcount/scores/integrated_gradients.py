@@ -55,11 +55,11 @@ def integrated_gradients(
 
 
 def integrated(
-    model: nn.Module, task: Task, batch: Batch, steps: int, done: Callable[[int], None] = lambda _: None
+    model: nn.Module, task: Task, batch: Batch, steps: int, report: Callable[[int], None] = lambda _: None
 ) -> np.ndarray:
     """[B, H]: decrease of each example's loss along the path from 0 to 1 of each head's layer.
 
-    done: told the number of finished layers.
+    report: called with the number of finished layers.
     """
     sites, draws = locate(model), Draws(model)
     layers: list[np.ndarray] = []
@@ -72,7 +72,7 @@ def integrated(
             slopes.append(signed_gradients(model, task, batch, mask_H)[:, columns])
         if slopes:
             layers.append(-np.mean(slopes, axis=0))
-        done(number)
+        report(number)
     return np.concatenate(layers, axis=1)
 
 

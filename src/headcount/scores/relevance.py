@@ -183,10 +183,10 @@ def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> 
     bessel = sums["examples"] / max(float(sums["examples"]) - 1, 1)
     for _, heads in sites.columns():
         for head in range(heads.start, heads.stop):
-            others = [other for other in range(heads.start, heads.stop) if other != head]
-            if not others:
+            other_heads = [other for other in range(heads.start, heads.stop) if other != head]
+            if not other_heads:
                 continue
-            rival = max(others, key=lambda other: mean_H[other])
+            rival = max(other_heads, key=lambda other: mean_H[other])
             value = mean_H[head] - mean_H[rival]
             squares = sums["squares"][head] + sums["squares"][rival] - 2 * sums["products"][head, rival - heads.start]
             mixed = sums["mixed"][head] - sums["mixed"][rival]

@@ -59,11 +59,11 @@ def shapley(
 
     def contributed(number: int) -> Arrays:
         random = np.random.default_rng([seed_of_model, number])
-        chosen = int(random.choice(len(batches), p=losses / losses.sum()))
-        rises_BH = marginal(model, task, batches[chosen], random.permutation(len(sites.heads)), tolerance)
+        batch_index = int(random.choice(len(batches), p=losses / losses.sum()))
+        rises_BH = marginal(model, task, batches[batch_index], random.permutation(len(sites.heads)), tolerance)
         mean_H = rises_BH.mean(0)
         apart = {"within": site_products(rises_BH - mean_H, sites), "degrees": np.array(len(rises_BH) - 1)}
-        return {**moments(mean_H[None], 1, sites), **apart, "visits": np.eye(len(batches))[chosen]}
+        return {**moments(mean_H[None], 1, sites), **apart, "visits": np.eye(len(batches))[batch_index]}
 
     arguments = {
         "score": "shapley", "permutations": permutations, "tolerance": tolerance, "normalize": normalize

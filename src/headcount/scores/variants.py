@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from headcount.tasks.translation.pairs import Translation
 
 Piece = Mapping[str, np.ndarray]
-Done = Callable[[int], None]  # told the number of finished variants of a batch
+Report = Callable[[int], None]  # called with the number of finished variants of a batch
 
 _TOKENS = 4096  # in a batch of variants; more is no faster on a CPU
 _ROWS = 256  # outputs of different variants that are completed together
@@ -91,7 +91,7 @@ def measure(
     if not variants:
         raise UsageError("There are no variants to measure.")
     finer = Finer(progress, len(variants))
-    items, measure_piece = pieces_of(model, task, variants, fast=fast, done=finer.part)
+    items, measure_piece = pieces_of(model, task, variants, fast=fast, report=finer.part)
     with evaluating(model):
         pieces = collected(items, measure_piece, finished=finished, progress=finer.step)
     variants_VNC = np.concatenate([piece["variants"] for piece in pieces], axis=1)
@@ -108,38 +108,40 @@ def idle(model: nn.Module, variants: Sequence[Variant], runs: Mapping[SiteKey, f
 
 
 def pieces_of(
-    model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True, done: Done = lambda _: None
+    model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True, report: Report = lambda _: None
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
     """The batches of a task, and a function from a batch to the statistics of base [B, C] and variants [V, B, C].
 
     It also gives "runs" [H]: how often the site of each head of the model ran.
     """
-    items, piece = _items(model, task, variants, fast, done)
+    items, piece = _items(model, task, variants, fast, report)
     return items, with_runs(model, piece)
 
 
 def _items(
-    model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool, done: Done
+    model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool, report: Report
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
     if task.drafts(model):
-        return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast, done)
+        return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast, report)
     if task.in_one_run:
-        return list(task.batches()), lambda batch: _batch(model, task, batch, variants, fast, done)
-    return [None], lambda _: _whole(model, task, variants, done)
+        return list(task.batches()), lambda batch: _batch(model, task, batch, variants, fast, report)
+    return [None], lambda _: _whole(model, task, variants, report)
 
 
-def _whole(model: nn.Module, task: Task, variants: Sequence[Variant], done: Done) -> Piece:
+def _whole(model: nn.Module, task: Task, variants: Sequence[Variant], report: Report) -> Piece:
     """For tasks that can only measure all of their data at once."""
     sites = locate(model)
     outcomes = []
     for variant in variants:
         with masked(model, sites.mask(off=variant.off)):
             outcomes.append(task.quality(model).statistics)
-        done(len(outcomes))
+        report(len(outcomes))
     return {"base": task.quality(model).statistics, "variants": np.stack(outcomes)}
 
 
-def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool, done: Done) -> Piece:
+def _batch(
+    model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool, report: Report
+) -> Piece:
     """For tasks that measure a batch in one run of the model."""
     draws = Draws(model)
     with remembered(model, rows_of(batch)) as memory:
@@ -156,7 +158,7 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
             draws.again()
             with masked(model, locate(model).mask(off=variant.off)):
                 measured[index] = task.measure(model, batch)
-            done(index + 1)
+            report(index + 1)
     else:
         finished = 0
         for site, places in _groups(model, variants, tokens):
@@ -165,7 +167,7 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
                 statistics = task.measure(model, repeated(batch, len(places)))
             measured[places] = statistics.reshape(len(places), *base.shape)
             finished += len(places)
-            done(finished)
+            report(finished)
     return {"base": base, "variants": measured}
 
 
@@ -184,7 +186,7 @@ def _can_skip(model: nn.Module, task: Task, batch: Batch, memory: Memory, base: 
 
 
 def _written(
-    model: nn.Module, task: Translation, rows: np.ndarray, variants: Sequence[Variant], fast: bool, done: Done
+    model: nn.Module, task: Translation, rows: np.ndarray, variants: Sequence[Variant], fast: bool, report: Report
 ) -> Piece:
     """For tasks that measure what the model writes."""
     unmasked = task.written(model, rows)
@@ -197,7 +199,7 @@ def _written(
         for index, variant in enumerate(variants):
             with masked(model, locate(model).mask(off=variant.off)):
                 statistics[index] = task.statistics(rows, task.written(model, rows))
-            done(index + 1)
+            report(index + 1)
     return {"base": base, "variants": statistics}
 
 

@@ -16,8 +16,8 @@ _WRAPPING = ("mbart", "plbart")  # these begin with the last token of the target
 
 def start_token(config: PreTrainedConfig) -> int | None:
     """The token that a decoder reads first, as generation of transformers does: its own, or that of any text."""
-    own = getattr(config, "decoder_start_token_id", None)
-    return getattr(getattr(config, "decoder", None), "bos_token_id", None) if own is None else own
+    token = getattr(config, "decoder_start_token_id", None)
+    return getattr(getattr(config, "decoder", None), "bos_token_id", None) if token is None else token
 
 
 def decoder_input(labels_BT: Tensor, config: PreTrainedConfig) -> Tensor:

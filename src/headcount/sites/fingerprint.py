@@ -57,8 +57,8 @@ def _generation(model: nn.Module, config: PreTrainedConfig) -> object:
 def _described(value: object) -> object:
     """Without private entries, versions and names, which say how a model was loaded and not what it computes."""
     if isinstance(value, dict):
-        kept = {str(name): entry for name, entry in value.items() if name not in _OF_LOADING}
-        return {name: _described(entry) for name, entry in kept.items() if not name.startswith("_")}
+        entries = {str(name): entry for name, entry in value.items() if name not in _OF_LOADING}
+        return {name: _described(entry) for name, entry in entries.items() if not name.startswith("_")}
     if isinstance(value, (list, tuple)):
         return [_described(entry) for entry in value]
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

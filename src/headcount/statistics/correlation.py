@@ -72,9 +72,9 @@ def pearson(x: ArrayLike, y: ArrayLike, *, groups: Sequence[Hashable] = (), seed
     return _no_narrower(_stretched(_by_influence(correlation, table_NH, drawn_R), design), r, variance)
 
 
-def residual(values: ArrayLike, given: ArrayLike) -> np.ndarray:
-    """The part of values that a linear regression on others does not explain; their mean is 0."""
-    centred, regressor = (np.array(row, dtype=np.float64) for row in (values, given))
+def residual(values: ArrayLike, regressors: ArrayLike) -> np.ndarray:
+    """The part of values that a linear regression does not explain; their mean is 0."""
+    centred, regressor = (np.array(row, dtype=np.float64) for row in (values, regressors))
     centred, regressor = centred - centred.mean(), regressor - regressor.mean()
     square = regressor @ regressor
     return np.asarray(centred - regressor * (centred @ regressor) / square) if square > 1e-300 else centred

@@ -24,11 +24,11 @@ class _Part(NamedTuple):
     """The values of one layer, in both groups."""
 
     marked: np.ndarray
-    others: np.ndarray
+    unmarked: np.ndarray
 
     @property
     def difference(self) -> float:
-        return float(self.marked.mean() - self.others.mean())
+        return float(self.marked.mean() - self.unmarked.mean())
 
     def dealt(self, random: np.random.Generator, rounds: int) -> np.ndarray:
         """[R]: the difference with values dealt to groups anew."""
@@ -52,7 +52,7 @@ def mean_difference(
     """
     part = _Part(*(np.asarray(values, dtype=np.float64) for values in (x, y)))
     interval = _interval([part] if min(map(len, part)) else [], rounds, seed)
-    marks_H = np.repeat([1.0, 0.0], [len(part.marked), len(part.others)])
+    marks_H = np.repeat([1.0, 0.0], [len(part.marked), len(part.unmarked)])
     return interval.stretched(design_effects(np.stack([marks_H, np.concatenate(part)]), layers)[0, 1] ** 0.5)
 
 

@@ -270,16 +270,16 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
     alone = [line for line in lines if line.kinds != kinds]
     by_order, by_kind = {line.order: line for line in orders}, {line.kinds[0]: line for line in alone}
     for name, baseline in permutations(by_order, 2):
-        first, second = (_between(by_order[order], *_MIDDLE) for order in (name, baseline))
-        if first and second:
-            yield Lead(name, baseline, *_MIDDLE, *lead(first, second))
+        steps, baseline_steps = (_between(by_order[order], *_MIDDLE) for order in (name, baseline))
+        if steps and baseline_steps:
+            yield Lead(name, baseline, *_MIDDLE, *lead(steps, baseline_steps))
     shares = {kind: _shares(line) for kind, line in by_kind.items()}
     knots = min(shares.values(), key=len, default=[])  # of the kind with the fewest heads, for all
     start, end = _BEYOND[0], min([_BEYOND[1], *(positions[-1] for positions in shares.values())])
     for name, baseline in permutations(by_kind, 2) if end > start else ():
-        first, second = ([step.quality for step in by_kind[kind].steps] for kind in (name, baseline))
+        steps, baseline_steps = ([step.quality for step in by_kind[kind].steps] for kind in (name, baseline))
         weights = [curve_weights(shares[kind], start, end, knots=knots) for kind in (name, baseline)]
-        yield Lead(name, baseline, start, end, *lead(first, second, weights=weights))
+        yield Lead(name, baseline, start, end, *lead(steps, baseline_steps, weights=weights))
     random = [_between(line, *_MIDDLE) for line in lines if line.order == "random"]
     for name, line in by_order.items():
         if random and (steps_of_line := _between(line, *_MIDDLE)):
@@ -308,12 +308,12 @@ def lead(
     """
     metric = qualities[0].metric
     table = np.stack([quality.statistics for quality in (*qualities, *baseline)], axis=1)  # [N, steps of both, C]
-    first, second = weights or [np.full(len(steps), 1 / len(steps)) for steps in (qualities, baseline)]
+    step_weights, baseline_weights = weights or [np.full(len(steps), 1 / len(steps)) for steps in (qualities, baseline)]
 
     def gain(sums: np.ndarray) -> np.ndarray:
         """[..., steps of both, C] -> [...]."""
         values = metric.of_sums(sums)
-        difference = values[..., : len(qualities)] @ first - values[..., len(qualities) :] @ second
+        difference = values[..., : len(qualities)] @ step_weights - values[..., len(qualities) :] @ baseline_weights
         return np.asarray(difference if metric.higher_is_better else -difference)
 
     return bootstrap_interval(table, gain)

@@ -72,9 +72,9 @@ def _check_room(out: Path) -> None:
     """Raise if a folder in which no demo has begun its study has something in the place of a result."""
     if (out / "study" / "settings.json").is_file():
         return
-    taken = [name for name in ("study", "smaller", REPORT) if (out / name).is_file() or journal.contents(out / name)]
-    if taken:
-        raise UsageError(f"{out} already has {', '.join(taken)}, not of a demo. Give a new folder with --out.")
+    existing = [name for name in ("study", "smaller", REPORT) if (out / name).is_file() or journal.contents(out / name)]
+    if existing:
+        raise UsageError(f"{out} already has {', '.join(existing)}, not of a demo. Give a new folder with --out.")
 
 
 def _check_trained_alike(model: Path, settings: TranslationSettings) -> None:

@@ -339,6 +339,6 @@ def explore(
     subject = Explored(settings, loading or Loading(), out / "unfinished", progress, texts=tuple(texts))
     check_lengths(texts, subject.tokenizer)
     examples_file = out / "parts" / "examples.json"
-    shown = Record.load(examples_file).signature.arguments.get("texts") if examples_file.is_file() else None
-    outdated = ["examples"] if shown != list(texts) else []
+    recorded_texts = Record.load(examples_file).signature.arguments.get("texts") if examples_file.is_file() else None
+    outdated = ["examples"] if recorded_texts != list(texts) else []
     return run_parts("explore", subject, _MAKERS, out, outdated=outdated, refresh=refresh)  # type: ignore[arg-type]

@@ -46,15 +46,15 @@ class Looking:
         """Roles of the heads that read the sentences: those of the encoder, or of the only stack."""
         return held_roles(self.evidence(model))
 
-    def look(self, pruned: nn.Module, whole: Roles) -> tuple[Held, tuple[str, ...]]:
+    def look(self, pruned: nn.Module, unpruned: Roles) -> tuple[Held, tuple[str, ...]]:
         """Roles of the remaining heads, and the heads without a role of the paper for which none is excluded.
 
-        whole: evidence of the whole model. Verdicts are corrected for the heads that are gone too: with fewer tests a
-        head would gain roles though it looks where it looked before.
+        unpruned: evidence of the model with all heads. Verdicts are corrected for the heads that are gone too: with
+        fewer tests a head would gain roles though it looks where it looked before.
         """
         left = self.evidence(pruned)
         seen = [head for head in left.heads if left[head]]
-        gone = [item for head in whole.heads if head not in left.heads for item in whole[head]]
+        gone = [item for head in unpruned.heads if head not in left.heads for item in unpruned[head]]
         verdicts = iter(decided([*(item for head in seen for item in left[head]), *gone]))
         by_head = {head: [next(verdicts) for _ in left[head]] for head in seen}
         unsure = tuple(str(head) for head in seen if _may_have_a_role(by_head[head]))

@@ -170,11 +170,13 @@ def _earlier(out: Path) -> Combined:
 
 def _check_study(name: str, makers: Mapping[str, Part], earlier: Combined, out: Path) -> None:
     """Raise if a folder has finished parts of another study, which its record would lose."""
-    others = [part for part in earlier.records if part not in makers and _file(out, part).is_file() and part != LEDGER]
-    if others:
+    older_parts = [
+        part for part in earlier.records if part not in makers and _file(out, part).is_file() and part != LEDGER
+    ]
+    if older_parts:
         raise UsageError(
-            f"{out} contains the study {earlier.name} with {', '.join(others)}, which {name} does not have. Give a new "
-            "folder."
+            f"{out} contains the study {earlier.name} with {', '.join(older_parts)}, which {name} does not have. "
+            "Give a new folder."
         )
 
 

@@ -44,8 +44,8 @@ def study_pool(
     if (out / _SETTINGS).is_file():
         raise UsageError(f"{out} already contains the study of a single model; give a new folder.")
     folders = _folders(models, out)
-    others = _pooled_earlier(out, folders)
-    for folder in others:
+    earlier_records = _pooled_earlier(out, folders)
+    for folder in earlier_records:
         _check_same_study(name, settings[0], Record.load(folder / _RECORD), out)
     with journal.reserved(out, shared=True):
         for of_model, folder in zip(settings, folders, strict=True):
@@ -56,7 +56,7 @@ def study_pool(
                     )  # fmt: skip
             except FolderInUse:
                 continue
-        return _save_pool([*folders, *others], out)
+        return _save_pool([*folders, *earlier_records], out)
 
 
 def _resolved(model: str) -> str:
@@ -99,10 +99,10 @@ def _pooled_earlier(out: Path, folders: Sequence[Path]) -> list[Path]:
     except RecordError:  # there is none, or it is damaged
         return []
     files = sorted(out.glob(f"*/{_RECORD}")) if isinstance(pooled, Pool) else []
-    others = {file.parent: Record.load(file) for file in files if file.parent not in folders}
+    other_records = {file.parent: Record.load(file) for file in files if file.parent not in folders}
     return [
         folder
-        for folder, record in others.items()
+        for folder, record in other_records.items()
         if isinstance(record.parts, Combined) and record.signature.model in pooled.studies
     ]
 

@@ -224,11 +224,13 @@ def _relevance(record: Record[Scoring], measured: Roles) -> dict[str, float]:
     return {str(head): scores[str(head)] for head in measured.heads if str(head) in scores and measured[head]}
 
 
-def with_relevance(found: Record[RolesFound], record: Record[Scoring]) -> Record[RolesFound]:
+def with_relevance(measured: Record[RolesFound], record: Record[Scoring]) -> Record[RolesFound]:
     """Roles with the relevance of the same model, as if it had been known when they were measured."""
-    parts, scores = found.parts, record.parts.scores
+    parts, scores = measured.parts, record.parts.scores
     relevance = {head: scores[head] for head in parts.confidence if head in scores}
-    return replace(found, parts=replace(parts, relevance=relevance, agreement=_agreement(relevance, parts.confidence)))
+    return replace(
+        measured, parts=replace(parts, relevance=relevance, agreement=_agreement(relevance, parts.confidence))
+    )
 
 
 def _agreement(relevance: Mapping[str, float], confidence: Mapping[Any, Any]) -> dict[str, Correlation]:

@@ -42,7 +42,7 @@ def whole_study(
     A part that is not possible with this model or data is skipped, with the reason in the record. The last part is the
     ledger of the papers' claims, decided on the other parts.
     """
-    wanted = _wanted(name, parts)
+    part_names = _wanted(name, parts)
     subject = StudySubject(settings, loading or Loading(), out / "unfinished", progress)
 
     def complete(record: Record[Combined]) -> Record[Combined]:
@@ -51,7 +51,7 @@ def whole_study(
         return record
 
     makers = {part: PARTS[part] for part in PAPERS[name]}
-    record = run_parts(name, subject, makers, out, wanted=wanted, refresh=refresh, complete=complete)
+    record = run_parts(name, subject, makers, out, wanted=part_names, refresh=refresh, complete=complete)
     refresh(record)
     return record
 

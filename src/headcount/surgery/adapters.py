@@ -46,8 +46,8 @@ def _subclass(base: Any, mixins: tuple[type, ...]) -> type:
 
 def _unfilled(base: type, mixins: tuple[type, ...]) -> Any:
     """A module of the subclass without its contents, which a serialiser and deepcopy add."""
-    made: Any = _subclass(base, mixins)
-    return made.__new__(made)
+    subclass: Any = _subclass(base, mixins)
+    return subclass.__new__(subclass)
 
 
 class ConfigView:

@@ -73,8 +73,8 @@ def parameter_count(model: nn.Module) -> int:
     """Parameters of a model. Tied ones count once, also if they are offloaded: each then has a tensor of its own."""
     inner = configured_module(model)
     tied = [(inner.get_parameter(a), inner.get_parameter(b)) for a, b in getattr(inner, _TIED, {}).items()]
-    again = {id(copy) for copy, source in tied if copy is not source and (copy.is_meta or source.is_meta)}
-    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in again)
+    copies = {id(copy) for copy, source in tied if copy is not source and (copy.is_meta or source.is_meta)}
+    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in copies)
 
 
 def site_parameters(site: Site) -> int:

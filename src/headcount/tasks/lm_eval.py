@@ -162,13 +162,13 @@ def _measure(name: str, task: Any, metric: str | None) -> Measure:
     """The requested metric, or the first of the task."""
     aggregations = {key: getattr(function, "__name__", "") for key, function in task.aggregation().items()}
     usable = [key for key, aggregation in aggregations.items() if aggregation in _AGGREGATIONS]
-    chosen = metric or next(iter(usable), "")
-    if chosen not in usable:
+    metric_name = metric or next(iter(usable), "")
+    if metric_name not in usable:
         raise UsageError(
-            f"The task {name} has no metric {chosen!r} that is summed up from single examples; it has "
+            f"The task {name} has no metric {metric_name!r} that is summed up from single examples; it has "
             f"{', '.join(usable) or 'none'}. Give another with --metric."
         )
-    return Measure(name, chosen, aggregations[chosen], bool(task.higher_is_better()[chosen]))
+    return Measure(name, metric_name, aggregations[metric_name], bool(task.higher_is_better()[metric_name]))
 
 
 def mean_over_tasks(measures: Sequence[Measure]) -> Metric:
@@ -200,9 +200,9 @@ def _value(sums: np.ndarray, index: int, measure: Measure) -> np.ndarray:
 
 def _statistics(samples: Sequence[Mapping[str, Any]], measure: Measure, index: int, tasks: int) -> np.ndarray:
     """[N, 2 x tasks]: statistics of the examples of one task; if answers are filtered in several ways, of the first."""
-    first = samples[0]["filter"]
+    filter_name = samples[0]["filter"]
     columns = _AGGREGATIONS[measure.aggregation][0]
-    rows = [columns(sample[measure.metric]) for sample in samples if sample["filter"] == first]
+    rows = [columns(sample[measure.metric]) for sample in samples if sample["filter"] == filter_name]
     table = np.zeros((len(rows), 2 * tasks))
     table[:, 2 * index : 2 * index + 2] = rows
     return table

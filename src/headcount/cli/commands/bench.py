@@ -91,14 +91,14 @@ def _check_inputs(models: Mapping[str, Any], task: Task, loading: options.Loadin
     from headcount.checkpoints.companions import find_file
     from headcount.tasks.batch import fingerprint
 
-    first, inputs = next(iter(models)), fingerprint(task.batches())
+    reference, inputs = next(iter(models)), fingerprint(task.batches())
     for name, model in models.items():
-        if name == first or not isinstance(model, nn.Module):
+        if name == reference or not isinstance(model, nn.Module):
             continue
         tokenizer_file = find_file(name, "tokenizer_config.json", loading.revision)
         if tokenizer_file is not None and fingerprint(work.build(name, loading).batches()) != inputs:
             raise UsageError(
-                f"{name} reads the data in another way than {first}: its tokenizer gives other tokens, its classes "
+                f"{name} reads the data in another way than {reference}: its tokenizer gives other tokens, its classes "
                 "have other numbers, or its limit is another. Measure the quality of each with headcount evaluate, "
                 "and leave out --data here."
             )

@@ -327,5 +327,5 @@ def _closing_lines(out: Path, record: Record, *, swept: bool) -> tuple[str, str]
         card = f"\nYour {CARD} stays; the model card is {BESIDE_README}." if (out / BESIDE_README).is_file() else ""
         return f"\nSaved in {out}. {loaded_by}{card}", f"Next: headcount inspect {folder}"
     elsewhere = record.parts.elsewhere
-    others = f" Another process works on: {', '.join(elsewhere)}." if elsewhere else ""
-    return f"\nSaved in {out}, a folder for each lambda.{others}", f"Next: headcount inspect {folder}/LAMBDA"
+    other_processes = f" Another process works on: {', '.join(elsewhere)}." if elsewhere else ""
+    return f"\nSaved in {out}, a folder for each lambda.{other_processes}", f"Next: headcount inspect {folder}/LAMBDA"

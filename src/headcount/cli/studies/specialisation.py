@@ -81,14 +81,14 @@ class _Builder:
         frequencies = choose.frequencies(tokenizer)
         train = choose.on("train").with_limit(None)
         works = (train, choose.with_limit(self.choose_limit), measure)
-        chosen, measured = choose.sentences(self.trees), measure.sentences(self.trees)
-        if chosen.fingerprint == measured.fingerprint:  # a treebank is one file, and data may have one held-out split
-            chosen, measured = chosen.half(1), measured.half(2)
+        choosing, measured = choose.sentences(self.trees), measure.sentences(self.trees)
+        if choosing.fingerprint == measured.fingerprint:  # a treebank is one file, and data may have one held-out split
+            choosing, measured = choosing.half(1), measured.half(2)
         return ModelWithData(
             name,
             loading.load(name, task=choose.task),
             Data(*(work.build(name, loading) for work in works)),
             replace(measure, metric="loss").build(name, loading),
-            Looking(chosen, tokenizer, frequencies),
+            Looking(choosing, tokenizer, frequencies),
             Looking(measured, tokenizer, frequencies),
         )

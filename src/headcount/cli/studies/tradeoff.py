@@ -151,8 +151,10 @@ def _refuse_models(output: options.Output, models: Models | None) -> None:
     from headcount import processes
     from headcount.errors import FolderError
 
-    there = output.out is not None and models is not None and models.folder.is_dir() and any(models.folder.iterdir())
-    if processes.gather(there and (Path(output.out or "") / "record.json").is_file())[0]:
+    has_models = (
+        output.out is not None and models is not None and models.folder.is_dir() and any(models.folder.iterdir())
+    )
+    if processes.gather(has_models and (Path(output.out or "") / "record.json").is_file())[0]:
         raise FolderError(
             f"{output.out} has the models of a finished trade-off with other settings or data, or some of its models "
             "are gone; give another folder with --out."

@@ -63,12 +63,12 @@ class MeasuredGraphs(Measured):
         }
         if not model.writes:
             return {"reading": lambda: model.read(text)}
-        first = ids[:, :1] if model.is_pair else ids
+        decoder_input = ids[:, :1] if model.is_pair else ids
         start = model.begin(text)
-        model.step(start, first)
+        model.step(start, decoder_input)
 
         def reading() -> None:
-            model.step(model.begin(text), first)
+            model.step(model.begin(text), decoder_input)
 
         def writing() -> None:
             progress = Progress(start.mask, dict(start.cache))

@@ -26,9 +26,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
         by_model = [_kept(record, way) for record in group]
         sizes = sorted(set.intersection(*(set(counts) for counts in by_model)))
         for number, kind in enumerate(of):
-            chosen = _chosen(group[0].parts, kind)
+            is_free = _is_free(group[0].parts, kind)
             left = [
-                _mean([counts[size][kind] for counts in by_model], of[kind], chosen=chosen and size < sum(of.values()))
+                _mean(
+                    [counts[size][kind] for counts in by_model], of[kind], is_free=is_free and size < sum(of.values())
+                )
                 for size in sizes
             ]
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
@@ -63,17 +65,17 @@ def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
     }
 
 
-def _mean(counts: Sequence[float], most: int, *, chosen: bool) -> Interval:
+def _mean(counts: Sequence[float], most: int, *, is_free: bool) -> Interval:
     """The mean over models, between no heads and all of them.
 
-    chosen: whether models could keep another number, so that equal ones may be chance: without the variance of rounded
+    is_free: whether models could keep another number, so that equal ones may be chance: without the variance of rounded
     numbers, bands of two models left out the truth in 17 to 42% of cases, those of three in 6 to 19%.
     """
-    mean = t_interval(counts, grain=1.0) if chosen and len(counts) > 1 else mean_interval(counts)
+    mean = t_interval(counts, grain=1.0) if is_free and len(counts) > 1 else mean_interval(counts)
     return Interval(mean.value, max(mean.low, 0.0), min(mean.high, most))
 
 
-def _chosen(parts: Tradeoff, kind: str) -> bool:
+def _is_free(parts: Tradeoff, kind: str) -> bool:
     """Whether heads of a kind could go, or those of another kind instead: else their number follows from all heads."""
     if parts.pruned == "heads of all kinds":
         return True

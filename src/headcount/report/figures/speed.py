@@ -22,21 +22,23 @@ _Key = tuple[str, str, int]  # model that a speed is relative to, device, thread
 def _draw(records: Sequence[Record]) -> Drawing:
     comparable = _comparable(records)
     names = short_names(name for record in records for name in record.parts.models)
-    shown = {key: [row for parts in group for row in parts.others or parts.rows] for key, group in comparable.items()}
-    settings = list(dict.fromkeys((key, row.what, row.length) for key, rows in shown.items() for row in rows))
+    rows_by_setting = {
+        key: [row for parts in group for row in parts.others or parts.rows] for key, group in comparable.items()
+    }
+    settings = list(dict.fromkeys((key, row.what, row.length) for key, rows in rows_by_setting.items() for row in rows))
     canvas, axes = panels(len(settings), width=3.2, height=2.7, columns=4)
-    models = list(dict.fromkeys(row.model for rows in shown.values() for row in rows))
+    models = list(dict.fromkeys(row.model for rows in rows_by_setting.values() for row in rows))
     styles: dict[str, dict[str, Any]] = {
         model: {"label": names[model], **line_style(number)} for number, model in enumerate(models)
     }
     for (key, what, length), plot in zip(settings, axes, strict=True):
-        _lines(plot, [row for row in shown[key] if (row.what, row.length) == (what, length)], styles)
+        _lines(plot, [row for row in rows_by_setting[key] if (row.what, row.length) == (what, length)], styles)
         title = f"{what}, {length} tokens"
         plot.set(title=f"{title}, {_against(key, comparable, names)}" if len(comparable) > 1 else title)
     shared_legend(canvas, axes, 2 * min(len(axes), 4))
     references = each(reference for reference, *_ in comparable)
     caption = f"Speed relative to {references} (dashed): median of paired, interleaved repeats with its 95% interval."
-    if any(not math.isfinite(row.high) for rows in shown.values() for row in rows):
+    if any(not math.isfinite(row.high) for rows in rows_by_setting.values() for row in rows):
         caption += " Points without a bar have too few repeats for an interval."
     keys = ("model", "what", "batch", "length", "seconds", "per_second", "faster", "low", "high")
     rows = [

@@ -108,8 +108,8 @@ def _printed(record: Record) -> list[Printed]:
         for row in parts.all_kinds
     )
     compared = f"pruned | {scratch_heading(parts.steps)}: " if any(row.scratch for row in parts.all_kinds) else ""
-    whole = f"{_heads(record, parts.of)}: {parts.whole.value:.2f} {parts.metric}"
-    values = {0: whole, 1: f"{compared}{ours} {parts.metric}"}
+    reference = f"{_heads(record, parts.of)}: {parts.whole.value:.2f} {parts.metric}"
+    values = {0: reference, 1: f"{compared}{ours} {parts.metric}"}
     return [Printed(what, paper, values.get(index)) for index, (what, paper) in enumerate(_PAPER)]
 
 

@@ -31,10 +31,10 @@ def _answer(record: Record[Ablation]) -> str:
     leader, seems = leading(parts.worst(best))
     suffers = f"{leader} {'suffers' if parts.harms_most(site, best) else f'{seems} to suffer'} most"
     most = suffers if parts.harm(best[site]) > 0 else f"no layer was harmed here, not even {site}"
-    chosen = "" if parts.alone_held_out else ", chosen on the same data, which is optimistic"
+    caveat = "" if parts.alone_held_out else ", chosen on the same data, which is optimistic"
     return (
         f"In {fine} of {len(best)} layers the best head alone is not significantly worse than all of them together"
-        f"{chosen}; {most} ({change}).{too_few(parts)}"
+        f"{caveat}; {most} ({change}).{too_few(parts)}"
     )
 
 

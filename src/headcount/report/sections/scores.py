@@ -66,10 +66,10 @@ def _agreement(labelled: Labelled) -> Table:
     rows: list[list[Any]] = []
     correlations = _correlations([record.parts.scores for _, record in labelled])
     names = [_named(label, record) for label, record in labelled]
-    for first, second in combinations(range(len(labelled)), 2):
-        correlation = correlations.get((first, second))
+    for row, column in combinations(range(len(labelled)), 2):
+        correlation = correlations.get((row, column))
         values = (correlation.r, interval(correlation, 2)) if correlation else (None, None)
-        rows.append([names[first], names[second], *values])
+        rows.append([names[row], names[column], *values])
     columns = headings("score", "other score", Column("Spearman's r", 2), "95% interval")
     note = "Intervals are over heads, wider where both scores depend on the layer."
     return Table("Do the scores agree on the ranking?", columns, rows, note=note)
@@ -86,12 +86,12 @@ def _correlations(scores: Sequence[Mapping[str, float]]) -> dict[tuple[int, int]
         if len(heads) > 3 and len(members) > 1:
             rows = [[scores[index][head] for head in heads] for index in members]
             pairs = spearman_pairs(rows, groups=sites_of(heads))
-            values |= {(members[one], members[other]): correlation for (one, other), correlation in pairs.items()}
-    for first, second in combinations(range(len(scores)), 2):
-        shared = [head for head in scores[first] if head in scores[second]]
-        if (first, second) not in values and len(shared) > 3:
-            pair = ([scores[index][head] for head in shared] for index in (first, second))
-            values[first, second] = spearman(*pair, groups=sites_of(shared))
+            values |= {(members[row], members[column]): correlation for (row, column), correlation in pairs.items()}
+    for row, column in combinations(range(len(scores)), 2):
+        shared = [head for head in scores[row] if head in scores[column]]
+        if (row, column) not in values and len(shared) > 3:
+            pair = ([scores[index][head] for head in shared] for index in (row, column))
+            values[row, column] = spearman(*pair, groups=sites_of(shared))
     return values
 
 

@@ -11,8 +11,8 @@ from headcount.report.table import Column, Rows, Table, digits_for, headings
 
 def _answer(record: Record[TrainingRun]) -> str:
     parts = record.parts
-    chosen = parts.candidates.get(parts.candidate, parts.epochs[-1].measures)
-    measures = ", ".join(f"{name.replace('_', ' ')} {value:.{digits_for(value)}f}" for name, value in chosen.items())
+    of_model = parts.candidates.get(parts.candidate, parts.epochs[-1].measures)
+    measures = ", ".join(f"{name.replace('_', ' ')} {value:.{digits_for(value)}f}" for name, value in of_model.items())
     skipped = [
         f"{count} examples of {split} were left out ({reason})"
         for split, reasons in parts.skipped.items()

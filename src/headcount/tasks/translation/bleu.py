@@ -23,14 +23,14 @@ def tokenization(references: Iterable[str]) -> str:
     A sentence without spaces would be a single word, and BLEU 0 unless it is repeated exactly. Chinese is divided by zh
     as in sacrebleu, other scripts without spaces into characters.
     """
-    letters = han = others = 0
+    letters = han = unspaced = 0
     for text in references:
         letters += sum(map(str.isalpha, text))
         han += len(_HAN.findall(text))
-        others += len(_OTHERS.findall(text))
-    if han + others <= letters / 2:
+        unspaced += len(_OTHERS.findall(text))
+    if han + unspaced <= letters / 2:
         return "13a"
-    return "zh" if others < han / 10 else "char"  # Japanese has both; Chinese texts may quote a word of it
+    return "zh" if unspaced < han / 10 else "char"  # Japanese has both; Chinese texts may quote a word of it
 
 
 def bleu_statistics(
@@ -64,10 +64,10 @@ def bleu(sums: np.ndarray) -> np.ndarray:
 
 def _no_match_or_all(sums: np.ndarray) -> np.ndarray:
     """[1, 2, 10]: sums if no n-gram of the translations had a match, and if all had."""
-    none, every = np.array(sums, dtype=np.float64), np.array(sums, dtype=np.float64)
+    none, all_sums = np.array(sums, dtype=np.float64), np.array(sums, dtype=np.float64)
     none[2 : 2 + _ORDER] = 0
-    every[0], every[2 : 2 + _ORDER] = every[1], every[2 + _ORDER :]
-    return np.stack([none, every])[None]
+    all_sums[0], all_sums[2 : 2 + _ORDER] = all_sums[1], all_sums[2 + _ORDER :]
+    return np.stack([none, all_sums])[None]
 
 
 def _all_match(statistics: np.ndarray) -> np.ndarray:
