@@ -109,6 +109,7 @@ def tradeoff(
     tuned_steps: int = 2400,
     gate_values: dict[str, float] | None = None,
     metric: str = "BLEU",
+    trees: int = 300,
 ) -> Record:
     """kept: (heads left, seed) -> their names; after: whether a head that is left has a role then."""
     everyone = [f"{site}.{index}" for site, count in sites.items() for index in range(count)]
@@ -131,7 +132,7 @@ def tradeoff(
         "steps": {"tuned": tuned_steps, "scratch": 2400, "gates": 150, "whole": whole_steps},
         "unfinished": 0, "seconds_by_way": {},
         "whole_roles": {head: [has("syntactic" if head in marked else "same-token")] for head in everyone},
-        "all_kinds": list(pairs),
+        "all_kinds": list(pairs), "looked": {"sentences": 300, "trees": trees, "fingerprint": "x"},
     }  # fmt: skip
     return typed("tradeoff", Signature("m"), parts)
 

@@ -85,10 +85,10 @@ def missing(reason: str) -> Measurement:
 
 
 def above(interval: Interval, threshold: float) -> bool | None:
-    """True or False if the whole interval is on one side of the threshold, else None."""
+    """True or False if the whole interval is on one side of the threshold, by more than rounding; else None."""
     if isnan(interval.low) or isnan(interval.high):
         return None
-    return True if interval.low > threshold else False if interval.high < threshold else None
+    return True if interval.low > threshold + _ROUNDING else False if interval.high < threshold - _ROUNDING else None
 
 
 def averaged(intervals: Sequence[Interval]) -> Interval:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled
-from headcount.claims.pruned import prunings, role_names
+from headcount.claims.pruned import has_trees, prunings, role_names, unless_refuted
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record.results.prune import Pruning as SinglePruning
@@ -87,7 +87,15 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not by_model:
         return missing("it needs roles of heads, some of each layer with and some without, and gates on them")
     interval = pooled([averaged(areas) for areas in by_model])  # gates of a model share heads and roles
-    return Measurement(interval, above(interval, 0.5), len(by_model), sum(map(len, by_model)), "runs: sets of gates")
+    holds, note = unless_refuted(above(interval, 0.5), map(_trees, models))
+    return Measurement(interval, holds, len(by_model), sum(map(len, by_model)), f"runs: sets of gates{note}")
+
+
+def _trees(model: StudiedModel) -> bool:
+    """Whether all roles of a model were measured on sentences with trees."""
+    rows = [pruning for all_kinds in (False, True) for pruning in prunings(model, all_kinds=all_kinds)]
+    found_roles = model.first(RolesFound)
+    return all(row.trees for row in rows) and (found_roles is None or has_trees(found_roles))
 
 
 CLAIM = Claim(

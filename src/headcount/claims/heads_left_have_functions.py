@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing
-from headcount.claims.pruned import Pruning, prunings, role_names, unsettled, with_known_role
+from headcount.claims.pruned import Pruning, prunings, role_names, unless_refuted, unsettled, with_known_role
 from headcount.claims.shares import share_of_heads
 from headcount.claims.steps import CLOSE
 from headcount.claims.studied import StudiedModel
@@ -59,11 +59,12 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     holds = above(interval, ALMOST_ALL)
     if holds is False and any(model.unsure is None for _, nearest in studied for model in nearest):
         holds = None
+    holds, note = unless_refuted(holds, (pruning.trees for pruning, _ in studied))
     sizes = ", ".join(dict.fromkeys(f"{nearest[0].keep} of {pruning.budgeted}" for pruning, nearest in studied))
     detail = f"{sizes} heads left; delimiter, same-token and induction heads do not count"
     return Measurement(
         interval, holds, len(studied), sum(len(nearest) for _, nearest in studied),
-        detail + unsettled([pruning for pruning, _ in studied]),
+        detail + unsettled([pruning for pruning, _ in studied]) + note,
     )  # fmt: skip
 
 

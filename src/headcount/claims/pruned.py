@@ -9,7 +9,7 @@ from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record.results.prune import SETTLED
 from headcount.record.results.roles import Evidence, RolesFound
-from headcount.record.results.tradeoff import HeldRole, Point, Tradeoff
+from headcount.record.results.tradeoff import HeldRole, LookedAt, Point, Tradeoff
 
 ALL_KINDS = "heads of all kinds"
 
@@ -23,6 +23,7 @@ class Pruning:
     roles: Mapping[str, frozenset[str]]  # of the whole model's heads
     models: tuple[Point, ...]
     budgeted: int  # heads that may be removed
+    trees: bool  # whether roles were measured on sentences with trees: without, no head is known to be syntactic
 
     @property
     def marked(self) -> set[str]:
@@ -64,7 +65,21 @@ def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
         roles=role_names(by_head),
         models=tuple(point for point in points if point.way in ways[:1]),
         budgeted=tradeoff.gated,
+        trees=has_trees(tradeoff.looked if tradeoff.whole_roles else roles),
     )
+
+
+def has_trees(measured: LookedAt | RolesFound | None) -> bool:
+    """Whether the sentences that roles were measured on had trees."""
+    return measured is not None and measured.trees > 0
+
+
+WITHOUT_TREES = "; without trees no head is known to be syntactic, so that the claim cannot fail"
+
+
+def unless_refuted(holds: bool | None, trees: Iterable[bool]) -> tuple[bool | None, str]:
+    """The verdict with a note: open instead of refuted if some roles were measured on sentences without trees."""
+    return (holds, "") if all(trees) else (holds or None, WITHOUT_TREES)
 
 
 def _all_heads(tradeoff: Tradeoff) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import Pruning, prunings, seeds_of, unsettled, with_known_role
+from headcount.claims.pruned import Pruning, prunings, seeds_of, unless_refuted, unsettled, with_known_role
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.plural import plural
@@ -90,7 +90,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         f"{unsettled([pruning for pruning, _ in rows])}"
     )
     seeds = sum(map(seeds_of, (pruning for pruning, _ in rows)))
-    return Measurement(interval, above(interval, 0.0), len(rows), seeds, detail)
+    holds, note = unless_refuted(above(interval, 0.0), (pruning.trees for pruning, _ in rows))
+    return Measurement(interval, holds, len(rows), seeds, detail + note)
 
 
 CLAIM = Claim(

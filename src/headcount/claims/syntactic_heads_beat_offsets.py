@@ -25,7 +25,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     interval = _over_models_and_relations([{row.label: row.value - row.baseline for row in rows} for rows in studied])
     rows = [row for model_rows in studied for row in model_rows]
     detail = (
-        f"{sum(bool(row.holds) for row in rows)} of {len(rows)} relations have a head beyond the role's threshold; "
+        f"{sum(bool(row.holds) for row in rows)} of {len(rows)} best heads are beyond the role's threshold; "
         f"{sum(row.held_out for row in rows)} of the heads were chosen on other sentences than they are measured on"
         f"{by_role_alone(models, 'syntactic')}"
     )

@@ -86,6 +86,7 @@ class Step:
             heads=tuple(str(head) for head in kept_heads),
             kept=kept(self.quality, whole) if whole is not None else None,
             tied=self.tied,
+            change=Interval(*self.quality.against(whole)[:3]) if whole is not None else None,
         )
 
 

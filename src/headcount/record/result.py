@@ -97,3 +97,4 @@ class Step(PruningStep):
         None  # share of the score with all heads that remains, paired by example; an upper end of null has no limit
     )
     tied: int | None = None  # removed heads with the score of one that is kept; None: heads have none, or unknown
+    change: Interval | None = None  # from the value with all heads, paired by example; null in older records

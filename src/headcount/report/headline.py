@@ -10,6 +10,7 @@ from headcount.record import Record
 from headcount.record.results.roles import RolesFound
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.joined import STUDY, RoleImportance
+from headcount.report.table import listed
 
 
 def headline(records: Sequence[Record]) -> str:
@@ -23,10 +24,11 @@ def _important(record: Record[RoleImportance]) -> str:
     row = next((row for row in record.parts.comparisons if row.group == "of the paper"), None)
     if row is None:
         return ""
+    roles = listed(row.roles, "or") + (f"; {listed(row.unmeasured)} not measured" if row.unmeasured else "")
     return (
         f"Of the {row.top} most important {row.kind} heads, {row.top_with_role} "
         f"{'has' if row.top_with_role == 1 else 'have'} a role of the paper "
-        f"(positional, syntactic or rare); by chance it would be {row.top_expected:.1f}."
+        f"({roles}); by chance it would be {row.top_expected:.1f}."
     )
 
 

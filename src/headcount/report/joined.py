@@ -26,6 +26,7 @@ class Comparison:
     measure: str  # of importance
     kind: str
     group: str  # of roles, see GROUPS
+    roles: tuple[str, ...]  # of the group that were measured: without trees, no syntactic ones
     num_heads: int
     num_with_role: int
     mean_with: float
@@ -36,6 +37,11 @@ class Comparison:
     top_with_role: int
     top_expected: float  # by chance
     correlation: Correlation  # of importance with having such a role, by ranks
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Roles of the group that were not measured."""
+        return tuple(role for role in GROUPS[self.group] if role not in self.roles)
 
 
 @dataclass(frozen=True)
@@ -86,15 +92,18 @@ def _importance(record: Record, scores: Sequence[Record]) -> Iterator[tuple[str,
 
 def _comparisons(label: str, kind: str, values: Mapping[str, float], parts: RolesFound) -> Iterator[Comparison]:
     heads = [name for name in values if name in parts.roles and Head.parse(name).kind == kind]
+    measured = {item.role for evidence in (*parts.evidence.values(), *parts.roles.values()) for item in evidence}
     for group, names in GROUPS.items():
+        roles = tuple(role for role in names or sorted(measured) if role in measured)
         playing = {head for head in heads if any(not names or item.role in names for item in parts.roles[head])}
         if heads and 0 < len(playing) < len(heads):
-            yield _compared(label, kind, group, heads, playing, values)
+            yield _compared(label, kind, group, roles, heads, playing, values)
 
 
 def _compared(
-    label: str, kind: str, group: str, heads: Sequence[str], playing: set[str], values: Mapping[str, float]
-) -> Comparison:
+    label: str, kind: str, group: str, roles: tuple[str, ...], heads: Sequence[str], playing: set[str],
+    values: Mapping[str, float],
+) -> Comparison:  # fmt: skip
     groups = [[head for head in heads if (head in playing) == plays] for plays in (True, False)]
     sides = [[values[head] for head in names] for names in groups]
     lowest = sorted((values[head] for head in heads), reverse=True)[max(1, round(TOP * len(heads))) - 1]
@@ -104,6 +113,7 @@ def _compared(
         measure=label,
         kind=kind,
         group=group,
+        roles=roles,
         num_heads=len(heads),
         num_with_role=len(playing),
         mean_with=sum(sides[0]) / len(sides[0]),

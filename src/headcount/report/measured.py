@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headcount.plural import plural
 from headcount.record import Record
@@ -52,6 +52,20 @@ def leading(tied: Sequence[str]) -> tuple[str, str]:
     if len(tied) == 1:
         return tied[0], "seems"
     return f"{tied[0]} and {plural(len(tied) - 1, 'other')} alike", "seem"
+
+
+def ends_of(scores: Mapping[str, float], most: int = 3) -> tuple[list[str], list[str]]:
+    """The heads with the highest and the lowest scores, at most so many of each and no head in both.
+
+    A head is left out if it ties with one that is: the order of equal heads is that of the model.
+    """
+    ranked = sorted(scores, key=lambda head: -scores[head])
+    values = [scores[head] for head in ranked]
+    apart = [index for index in range(1, len(ranked)) if values[index - 1] > values[index]]  # where a score is lower
+    most = min(most, len(ranked) // 2)
+    top = max((index for index in apart if index <= most), default=0)
+    bottom = min((index for index in apart if index >= len(ranked) - most), default=len(ranked))
+    return ranked[:top], ranked[bottom:]
 
 
 def too_few(parts: Ablation) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from headcount.heads import Head
@@ -19,13 +19,13 @@ from headcount.record.results.explore import Setup
 from headcount.record.results.inspect import Inspection
 from headcount.record.results.prune import Pruning
 from headcount.record.results.prune_sweep import Sweep
-from headcount.record.results.roles import RolesFound
+from headcount.record.results.roles import Evidence, RolesFound
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figure import OUT_OF_SHAPE, short_names
 from headcount.report.joined import is_importance
-from headcount.report.measured import leading
+from headcount.report.measured import ends_of, leading
 from headcount.report.points import pruned_heads
-from headcount.report.sections.curves import orders, unharmed
+from headcount.report.sections.curves import limit, orders, unharmed, unharmed_text
 from headcount.report.subject import Subject
 from headcount.report.table import best_of, count, digits_for, listed, was
 from headcount.report.terms import ROLE_WORDS
@@ -128,12 +128,14 @@ def _important(subject: Subject, _: Sequence[str]) -> str:
     scoring = next((record.parts for record in subject.of("score") if is_importance(record.parts)), None)
     if scoring is None:
         return ""
-    ranked = sorted(scoring.scores, key=lambda head: -scoring.scores[head])
-    if len(ranked) < 2:
+    if len(scoring.scores) < 2:
         return ""
-    top_heads = ranked[: min(_NAMED_HEADS, len(ranked) // 2)]
-    bottom_heads = ranked[-len(top_heads) :]
-    ranking = f"{listed(top_heads)} matter most and {listed(bottom_heads)} least"
+    ends = [
+        f"{listed(heads)} {'matter' if len(heads) > 1 else 'matters'} {degree}"
+        for heads, degree in zip(ends_of(scoring.scores), ("most", "least"), strict=True)
+        if heads
+    ]
+    ranking = listed(ends) if ends else "no head matters more or less than the others"
     return f"By the {scoring.method} score, an estimate, {ranking}."
 
 
@@ -207,14 +209,21 @@ def _roles(subject: Subject, heads: Sequence[str]) -> str:
     if not playing:
         return f"No role was found for any of the {looked_at}."
     jobs = [
-        f"{number} {ROLE_WORDS[role][number > 1] if role in ROLE_WORDS else 'with the role'} ({role})"
-        for role, number in counts.most_common()
+        f"{number} {_job(role, parts.roles.values())[number > 1]} ({role})" for role, number in counts.most_common()
     ]
     verb = "has" if playing == 1 else "have"
     without_role = len(parts.roles) - playing
     tail = f" For the other {without_role} no simple description was found." if without_role else ""
     twice = " A head can do several things." if sum(counts.values()) > playing else ""
     return f"{playing} of {looked_at} {verb} a role that can be named: {listed(jobs)}.{twice}{tail}"
+
+
+def _job(role: str, roles_of_heads: Iterable[Sequence[Evidence]]) -> tuple[str, str]:
+    """What heads with a role do, to follow a number of heads: singular and plural."""
+    offsets = {item.label for roles in roles_of_heads for item in roles if item.role == role == "positional"}
+    if offsets and offsets <= {"-1", "+1"}:
+        return "looks at a neighbouring token", "look at a neighbouring token"
+    return ROLE_WORDS.get(role, ("with the role", "with the role"))
 
 
 def _removable(subject: Subject, _: Sequence[str]) -> str:
@@ -226,20 +235,18 @@ def _spared(subject: Subject) -> str:
     curves = subject.first(Curves)
     if curves is None or not curves.num_heads:
         return ""
-    shares = {
-        order: max(unharmed(points, curves.higher_is_better) for points in lines)
-        for order, lines in orders(curves).items()
-        if order != "random"
-    }
+    lines = {order: points for order, (points, *_) in orders(curves).items() if order != "random"}
+    shares = {order: unharmed(points, curves.higher_is_better) for order, points in lines.items()}
     if not shares:
         return ""
     order = max(shares, key=lambda name: shares[name])
+    beyond = f"{curves.metric} {limit(lines[order])}"
     if not shares[order]:
-        return f"When heads are masked step by step, {curves.metric} gets measurably worse from the first step."
-    number = round(shares[order] * curves.num_heads)
+        return f"When heads are masked step by step, {beyond} from the first step."
+    number, share = round(shares[order] * curves.num_heads), unharmed_text(lines[order], curves.higher_is_better)
     return (
-        f"{number} of {curves.num_heads} heads ({shares[order]:.0%}) can be switched off, the least important by "
-        f"{order} first, before {curves.metric} gets measurably worse{_caveat(curves.measured_on)}"
+        f"{number} of {curves.num_heads} heads ({share}) can be switched off, the least important by "
+        f"{order} first, before {beyond}{_caveat(curves.measured_on)}"
         f"{best_of(len(shares))}."
     )
 

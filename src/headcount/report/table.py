@@ -136,9 +136,9 @@ def was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def listed(items: Sequence[str]) -> str:
+def listed(items: Sequence[str], conjunction: str = "and") -> str:
     """a, b and c"""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}"
 
 
 def digits_for(value: float) -> int:

@@ -66,8 +66,11 @@ TERMS = (
     Term("role", "What a head does, in words: which tokens it looks at, more often than chance explains.", ("roles",)),
     Term("positional", "Role: the head looks at the token at a fixed distance, mostly the neighbour."),
     Term("syntactic", "Role: the head follows a grammatical relation, such as from a verb to its object."),
-    Term("rare", "Role: the head looks at the rarest token of the sentence."),
-    Term("delimiter", "Role: the head looks at separators, punctuation or the end; often it does nothing then."),
+    Term("rare", "Role: the head looks at the rarest token of the sentence, or at one of the two rarest."),
+    Term(
+        "delimiter",
+        "Role: the head looks at the start or the end of the text, or at punctuation; often it does nothing then.",
+    ),
     Term("confidence", "The largest attention weight of a head, on average: 1 if it always looks at a single token."),
     Term(
         "gradient score",
@@ -90,14 +93,14 @@ TERMS = (
 
 # Verb phrases for roles, to follow "2 heads": singular and plural.
 ROLE_WORDS = {
-    "positional": ("looks at a neighbouring token", "look at a neighbouring token"),
+    "positional": ("looks at a token at a fixed distance", "look at a token at a fixed distance"),
     "syntactic": ("follows a grammatical relation", "follow a grammatical relation"),
-    "rare": ("looks at the rarest token of the sentence", "look at the rarest token of the sentence"),
-    "delimiter": ("looks at separators or the end", "look at separators or the end"),
+    "rare": ("looks at one of the two rarest tokens", "look at one of the two rarest tokens"),
+    "delimiter": ("looks at the start, the end or punctuation", "look at the start, the end or punctuation"),
     "current-token": ("looks at the token itself", "look at the token itself"),
     "same-token": ("looks at other occurrences of the same token", "look at other occurrences of the same token"),
     "induction": ("looks at what followed the same token before", "look at what followed the same token before"),
-    "alignment": ("looks at the word that is being translated", "look at the word that is being translated"),
+    "alignment": ("moves through the source as it is translated", "move through the source as it is translated"),
 }
 
 

@@ -104,11 +104,12 @@ def over_models(intervals: Sequence[Interval]) -> Interval:
 
     intervals: of each, over examples that are the same for all: what they add does not average out over models. The
     half width is the root of the sum of both squares, t times the error over models and 1.96 times that over examples.
+    If that of one is unknown, so are the ends.
     """
     if len(intervals) == 1:
         return intervals[0]
     models = mean_interval([interval.value for interval in intervals])
-    examples = NORMAL**2 * np.nan_to_num(np.mean([interval.deviation**2 for interval in intervals]))
+    examples = NORMAL**2 * np.mean([interval.deviation**2 for interval in intervals])
     half = float(np.sqrt((models.high - models.value) ** 2 + examples))
     return Interval(models.value, models.value - half, models.value + half)
 

@@ -71,9 +71,13 @@ def _held_roles(evidence: Sequence[Evidence]) -> tuple[HeldRole, ...]:
 
 
 def _may_have_a_role(evidence: Sequence[Evidence]) -> bool:
-    """Whether no role of the paper holds, and not all are excluded: an interval reaches the threshold."""
+    """Whether no role of the paper holds, and not all are excluded: an interval reaches the threshold.
+
+    A role without evidence is not excluded: without trees, nothing is known of syntactic heads.
+    """
     of_paper = [item for item in evidence if item.role in PAPER_ROLES]
-    return not any(item.holds for item in of_paper) and any(not item.below for item in of_paper)
+    unmeasured = set(PAPER_ROLES) - {item.role for item in of_paper}
+    return not any(item.holds for item in of_paper) and (bool(unmeasured) or any(not item.below for item in of_paper))
 
 
 def drift(before_roles: Held, left: Held) -> RoleChanges:

@@ -318,19 +318,23 @@ def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
         for mark in (True, False)
     }
     with_role, without_role = (np.array(means[mark]) for mark in (True, False))
-    both = ~np.isnan(with_role - without_role)  # models without roles have no part in either mean
-    more = (
-        model.more_with_role or Interval(float(difference), np.nan, np.nan)  # earlier records have no examples' part
-        for model, difference in zip(models, with_role - without_role, strict=True)
-    )
-    differences = [interval for interval, has_both in zip(more, both, strict=True) if has_both]
+    more = with_role - without_role
+    both = ~np.isnan(more)  # models without roles have no part in either mean
     return CostOfMasking(
         mean_with_role=_mean(with_role[both]),
         mean_without_role=_mean(without_role[both]),
-        difference=over_models(differences) if differences else None,
+        difference=_difference([model for model, has_both in zip(models, both, strict=True) if has_both], more[both]),
         num_models=int(both.sum()),
         p=permutation_of_groups([cost for *_, cost in rows], [has_role for _, has_role, _ in rows], layers),
     )
+
+
+def _difference(models: Sequence[ModelRow], more: np.ndarray) -> Interval | None:
+    """How much more heads with a role cost; over models alone if records of an earlier version are among them."""
+    if not models:
+        return None
+    over_examples = [model.more_with_role for model in models if model.more_with_role]
+    return over_models(over_examples) if len(over_examples) == len(models) else mean_interval(more)
 
 
 def _mean(values: np.ndarray) -> float:

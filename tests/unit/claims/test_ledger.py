@@ -137,3 +137,11 @@ def test_a_number_that_is_0_but_for_rounding_is_0() -> None:
     claim = replace(claims["most_heads_can_go"], measure=lambda _: Measurement(Interval(-1e-17, -0.2, 1e-18), None))
     assert str(claim.measured([]).interval) == str(Interval(0.0, 0.0, 0.0))
     assert replace(claim, bounds=(-1.0, 1.0)).measured([]).interval == (0.0, -0.2, 0.0)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5])
+def test_rounding_decides_no_claim(threshold: float) -> None:
+    """Gates that keep whole layers keep as many heads with a role as chance: the sign of 5.55e-17 was the verdict."""
+    assert above(Interval(threshold, threshold + 5.55e-17, threshold + 6e-17), threshold) is None
+    assert above(Interval(threshold, threshold - 6e-17, threshold - 5.55e-17), threshold) is None
+    assert above(Interval(threshold, threshold + 1e-6, threshold + 1e-5), threshold) is True

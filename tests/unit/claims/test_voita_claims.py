@@ -269,6 +269,24 @@ def test_heads_that_may_have_a_role_refute_nothing() -> None:
     assert decide(CLAIMS["V13"], functions(False, unsure=None)).holds is None, "of a record that does not say"
 
 
+@pytest.mark.parametrize("number", ["V8", "V9", "V13"])
+def test_without_trees_no_claim_on_roles_fails(number: str) -> None:
+    """16 of 48 heads left, all with a role, 7 of them syntactic: V13 failed, as no head was known to be syntactic."""
+    for holds in (True, False):
+        planted = TRUTHS[number](holds)
+        without = [replace(one, records=[_without_trees(record) for record in one.records]) for one in planted]
+        verdict = decide(CLAIMS[number], without)
+        assert verdict.holds is (holds or None)
+        assert "without trees" in verdict.detail
+        assert "without trees" not in decide(CLAIMS[number], planted).detail
+
+
+def _without_trees(record: Record) -> Record:
+    looked = getattr(record.parts, "looked", None)
+    changes = {"looked": replace(looked, trees=0)} if looked else {"trees": 0} if hasattr(record.parts, "trees") else {}
+    return replace(record, parts=replace(record.parts, **changes))
+
+
 def test_helpers_by_hand() -> None:
     assert broken_stick(2, 1) == pytest.approx(0.75)
     assert broken_stick(4, 4) == pytest.approx(1)

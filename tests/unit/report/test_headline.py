@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import records as made
+from headcount.heads import PAPER_ROLES
 from headcount.record import Record, Signature
 from headcount.report.headline import headline
 from headcount.report.joined import STUDY, Comparison, RoleImportance
 from headcount.statistics import Correlation, Interval
 
 COMPARISON = Comparison(
-    "BLEU lost without it", "encoder", "of the paper", 8, 3, 2.0, 1.0, Interval(1.0, 0.5, 1.5), Interval(1.0, 0.5, 1.5),
+    "BLEU lost without it", "encoder", "of the paper", PAPER_ROLES, 8, 3, 2.0, 1.0,
+    Interval(1.0, 0.5, 1.5), Interval(1.0, 0.5, 1.5),
     top=2, top_with_role=2, top_expected=0.75, correlation=Correlation(0.5, 0.1, 0.8, 0.02),
 )  # fmt: skip
 
@@ -39,6 +41,14 @@ def test_numbers_by_hand() -> None:
         "Of the 2 most important encoder heads, 2 have a role of the paper (positional, syntactic or rare); by chance "
         "it would be 0.8. Pruned to 3 of 8 encoder heads, the model keeps 2 of the 3 heads with such a role; a random "
         "choice in the same layers would keep 1.2."
+    )
+
+
+def test_roles_that_were_not_measured_are_named() -> None:
+    """Without trees, "0 have a role of the paper (positional, syntactic or rare)" was said of syntactic heads."""
+    comparison = replace(COMPARISON, roles=("positional", "rare"))
+    assert "role of the paper (positional or rare; syntactic not measured)" in headline(
+        [Record(STUDY, Signature(), RoleImportance((comparison,)))]
     )
 
 

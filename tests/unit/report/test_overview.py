@@ -147,8 +147,12 @@ def test_scores_stand_in_where_no_head_was_masked() -> None:
     ranked = sorted(scoring.parts.scores, key=lambda head: -scoring.parts.scores[head])
     assert answers([scoring])[1] == (
         f"By the gradient score, an estimate, {ranked[0]} and {ranked[1]} matter most and {ranked[2]} and {ranked[3]} "
-        "least."
+        "matter least."
     )
+    tied = records.changed(scoring, scores={head: float(head == ranked[0]) for head in ranked})
+    assert answers([tied])[1] == f"By the gradient score, an estimate, {ranked[0]} matters most."
+    equal = records.changed(scoring, scores=dict.fromkeys(ranked, 0.5))
+    assert answers([equal])[1] == "By the gradient score, an estimate, no head matters more or less than the others."
     assert answers([made.score(made.ONE_LAYER, "confidence")])[1] == ""
 
 
@@ -165,8 +169,9 @@ def test_what_can_go_is_told_with_its_cost() -> None:
     curves = records.changed(made.curves(SITES), curves=lines)
     text = answers([curves, made.tradeoff(SITES), made.pruned(SITES), made.bench(24)])[3]
     assert text == (
-        "5 of 24 heads (21%) can be switched off, the least important by gradient first, before BLEU gets measurably "
-        "worse; as the best of 2, it is optimistic. Pruned to 1 of 24 heads and trained further, the "
+        "5 of 24 heads (21%) can be switched off, the least important by gradient first, before BLEU leaves the "
+        "95% interval of the whole model; as the best of 2, it is optimistic. Pruned to 1 of 24 heads and trained "
+        "further, the "
         "smallest model measured has BLEU 20.0 instead of 30.0; as the best of 2, it is optimistic. 2 "
         "of 24 heads were removed: 10% fewer parameters and BLEU 28.0 instead of 30.0. The smaller model that"
         " was timed is at best 1.25 times as fast; as the best of 4, it is optimistic."
@@ -176,7 +181,7 @@ def test_what_can_go_is_told_with_its_cost() -> None:
     assert answers([alike])[3] == "The smaller model that was timed is not faster for certain in any setting."
     assert (
         answers([made.curves(SITES)])[3]
-        == "When heads are masked step by step, BLEU gets measurably worse from the first step."
+        == "When heads are masked step by step, BLEU leaves the 95% interval of the whole model from the first step."
     )
     assert answers([made.training()])[1:] == ["", "", ""]
 

@@ -23,7 +23,7 @@ FEW_OF_BEST = "not enough trials (fewer than 30 in both halves)"
 
 def test_words_for_a_verdict() -> None:
     held, refuted, few = (
-        Evidence("syntactic", "obj v->o", high, 0.4, 0.5, 0.2, high, 2, holds)
+        Evidence("syntactic", "obj v->o", high, 0.4, 0.5, 0.2, high, 2, holds, excluded=high < 0.5)
         for holds, high in ((True, 1.0), (False, 0.45), (None, 1.0))
     )
     assert [verdict(evidence) for evidence in (held, refuted, few)] == ["yes", "no", FEW]
@@ -34,10 +34,12 @@ def test_words_for_a_verdict() -> None:
 def test_a_role_that_more_text_may_show_is_open() -> None:
     """A head with 73 (61 to 83) against 44 was called no head for advmod: its p was not below .05 of 290."""
     unclear, excluded = (
-        Evidence("syntactic", "obj v->o", value, 0.44, 0.48, value - 0.1, value + 0.1, 60, False)
+        Evidence("syntactic", "obj v->o", value, 0.44, 0.48, value - 0.1, value + 0.1, 60, False, excluded=value < 0.4)
         for value in (0.73, 0.3)
     )
     assert [verdict(unclear), verdict(excluded)] == ["open", "no"]
+    older = replace(excluded, excluded=None)  # its threshold was measured too, by how much is not recorded
+    assert [verdict(older), verdict(replace(older, role="rare"))] == ["open", "no"]
 
 
 def test_the_trials_of_a_half_are_not_compared_with_those_of_a_verdict() -> None:
@@ -55,7 +57,7 @@ def test_the_terminal_says_so() -> None:
     text = " ".join(terminal.export_text().split())
     assert "1 role has fewer than the 30 trials of a verdict (syntactic advmod a->v 2)" in text  # in the answer
     assert f"No verdict: syntactic advmod a->v: {FEW}" in text  # below the roles that are held
-    assert "1 have too few instances" in text
+    assert "1 more has too few instances" in text
     assert "fewer than 30 in both" in text  # in the table of dependencies
 
 

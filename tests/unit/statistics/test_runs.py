@@ -88,4 +88,10 @@ def test_means_of_models_on_the_same_examples_have_their_interval(number: int, o
 
 def test_a_single_model_keeps_its_interval() -> None:
     assert over_models([Interval(0.5, 0.2, 0.9)]) == (0.5, 0.2, 0.9)
-    assert over_models([Interval(0.5, np.nan, np.nan)] * 2) == (0.5, 0.5, 0.5)  # nothing is known of examples
+
+
+def test_if_the_examples_of_one_model_are_unknown_so_is_the_interval() -> None:
+    """The interval of three models had no width if one of them had no interval."""
+    value, *ends = over_models([Interval(0.5, 0.3, 0.7), Interval(0.5, 0.3, 0.7), Interval(0.5, np.nan, np.nan)])
+    assert value == 0.5
+    assert np.isnan(ends).all()

@@ -101,6 +101,18 @@ def test_a_head_may_have_a_role_that_too_few_sentences_show(tmp_path: Path) -> N
     assert list(looking.look(model, looking.evidence(model))[1]) == expected
 
 
+def test_without_trees_any_head_may_be_syntactic(tmp_path: Path) -> None:
+    """What was not measured was taken for absent: V13 failed where all heads had a role."""
+    tokenizer = laboratory.vocabulary(tmp_path / "v")
+    model = laboratory.model(tokenizer)
+    trees = [row.tree for row in Grammar("light", "dialogue", train=300).splits()["dev"][:30]]
+    looking = Looking(Sentences([tree.text for tree in trees]), tokenizer)
+    with_role, unsure = looking.look(model, looking.evidence(model))
+    without_role = [head for head, roles in with_role.items() if not {role.role for role in roles} & set(PAPER_ROLES)]
+    assert without_role
+    assert list(unsure) == without_role
+
+
 def test_fewer_tests_give_no_head_a_role(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that looks where it looked had no role among ten heads, and got one when nine were gone."""
 

@@ -52,8 +52,8 @@ class Evidence:
 
     @property
     def below(self) -> bool:
-        """Whether the value is certainly below the threshold."""
-        return self.high < self.threshold if self.excluded is None else self.excluded
+        """Whether the value is certainly below the threshold. Older records do not say it of syntax."""
+        return self.role != "syntactic" and self.high < self.threshold if self.excluded is None else self.excluded
 
     @property
     def margin(self) -> float:

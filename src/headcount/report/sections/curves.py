@@ -35,13 +35,43 @@ def unharmed(points: Sequence[Step], higher_is_better: bool) -> float:
     """The share of heads that can be removed before the value is worse for certain on the same examples.
 
     The interval of the whole model is far wider than that of a paired change: of 400 answers, if 1% more are lost at
-    each step, the last step within it is worse at p below .05 in 99% of cases. Without paired shares see `_spared`.
-    A share without an upper end may be any: its value is not worse for certain.
+    each step, the last step within it is worse at p below .05 in 99% of cases. Without paired changes see `_spared`.
     """
-    if any(point.kept is None or isnan(point.kept.low) for point in points):
+    if not _are_paired(points):
         return _spared(points, higher_is_better)
-    worse = (number for number, point in enumerate(points) if point.kept and point.kept.high < 1)
+    worse = (number for number, point in enumerate(points) if _is_worse(point, higher_is_better))
     return points[max(next(worse, len(points)) - 1, 0)].share
+
+
+def _are_paired(points: Sequence[Step]) -> bool:
+    """Whether every step has an interval of its change or, in older records, of the share of the score that is left."""
+    paired = (point.kept if point.change is None else point.change for point in points)
+    return not any(interval is None or isnan(interval.low) for interval in paired)
+
+
+def _is_worse(point: Step, higher_is_better: bool) -> bool:
+    """By the change and by the share that is left, whichever is wider. A share without an upper end may be any."""
+    if point.change is None:
+        return point.kept is not None and point.kept.high < 1
+    is_certain = point.change.high < 0 if higher_is_better else point.change.low > 0
+    return is_certain and not (point.kept is not None and point.kept.high >= 1)
+
+
+def unharmed_text(points: Sequence[Step], higher_is_better: bool) -> str:
+    """`unharmed` in percent; the last step that was measured is a lower bound, unless no head is left."""
+    share = unharmed(points, higher_is_better)
+    return f"{'at least ' if share == points[-1].share < 1 else ''}{share:.0%}"
+
+
+def limit(points: Sequence[Step]) -> str:
+    """What happens to the value beyond the share of `unharmed`."""
+    if _are_paired(points):
+        return "gets measurably worse"
+    return (
+        "gets worse (too few examples for an interval)"
+        if isnan(points[0].low)
+        else ("leaves the 95% interval of the whole model")
+    )
 
 
 def share_to_try(parts: Curves, order: str) -> float:
@@ -67,14 +97,20 @@ def orders(parts: Curves) -> dict[str, list[Sequence[Step]]]:
 def _answer(record: Record[Curves]) -> str:
     parts = record.parts
     shares = [
-        f"{100 * np.mean([unharmed(points, parts.higher_is_better) for points in lines]):.0f}% "
-        f"{'in random order' if order == 'random' else f'by {order}'}"
+        f"{_mean_text(lines, parts.higher_is_better)} {'in random order' if order == 'random' else f'by {order}'}"
         for order, lines in orders(parts).items()
     ]
     return (
         f"{parts.metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of the heads, "
-        f"{listed(shares)} can go before it gets measurably worse ({_behind(parts)})."
+        f"{listed(shares)} can go before it {limit(parts.curves[0].points)} ({_behind(parts)})."
     )
+
+
+def _mean_text(lines: Sequence[Sequence[Step]], higher_is_better: bool) -> str:
+    """The mean share of `unharmed` of several lines."""
+    if len(lines) == 1:
+        return unharmed_text(lines[0], higher_is_better)
+    return f"{np.mean([unharmed(points, higher_is_better) for points in lines]):.0%}"
 
 
 def _behind(parts: Curves) -> str:

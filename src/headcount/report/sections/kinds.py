@@ -9,8 +9,8 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.results.curves import Curve, Curves
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
-from headcount.report.sections.curves import unharmed
-from headcount.report.table import Column, Rows, Table, digits_for, headings
+from headcount.report.sections.curves import limit, unharmed_text
+from headcount.report.table import Column, Rows, Table, digits_for, headings, listed
 from headcount.statistics import curve_weights
 
 
@@ -18,43 +18,48 @@ def _by_kind(parts: Curves) -> dict[str, Curve]:
     return {curve.kinds[0]: curve for curve in parts.by_kind or ()}
 
 
-def _lost_beyond(curve: Curve, knots: Sequence[float], higher_is_better: bool, share: float = 0.6) -> float:
-    """Mean loss of the curve with more than this share of the kind removed.
+_BEYOND = 0.6  # share of the heads of a kind
+
+
+def _lost_beyond(curve: Curve, knots: Sequence[float], higher_is_better: bool) -> float:
+    """Mean loss of the curve with more than _BEYOND of the kind removed.
 
     knots: the shares that all kinds are compared at.
     """
     points = curve.points
-    if points[-1].share <= share:
-        return 0.0
-    weights = curve_weights([point.share for point in points], share, points[-1].share, knots=knots)
+    weights = curve_weights([point.share for point in points], _BEYOND, points[-1].share, knots=knots)
     mean = float(weights @ np.array([point.value - points[0].value for point in points]))
     return -mean if higher_is_better else mean
 
 
-def _worst(parts: Curves) -> str:
+def _worst(parts: Curves) -> str | None:
+    """The kind that costs most beyond 60% of its heads; None if a kind was not pruned as far."""
     curves = _by_kind(parts)
+    if any(curve.points[-1].share <= _BEYOND for curve in curves.values()):
+        return None
     knots = [point.share for point in min(curves.values(), key=lambda curve: len(curve.points)).points]
     return max(curves, key=lambda kind: _lost_beyond(curves[kind], knots, parts.higher_is_better))
 
 
 def _costs_most(parts: Curves) -> str:
-    """For certain only if every other kind leads it by the whole interval: one of several alike always costs most."""
+    """For certain only if every other kind leads it by the whole interval: one of several alike always costs most.
+
+    Empty if a kind was not pruned as far.
+    """
     worst, kinds = _worst(parts), _by_kind(parts)
+    if worst is None:
+        return ""
     leads = [lead for lead in parts.leads if lead.second == worst and lead.first in kinds]
     sure = len(leads) == len(kinds) - 1 and all(lead.low > 0 for lead in leads)
-    return f"removing {worst} heads {'costs' if sure else 'seems to cost'} most"
+    return f"; beyond 60%, removing {worst} heads {'costs' if sure else 'seems to cost'} most"
 
 
 def _answer(record: Record[Curves]) -> str:
     parts = record.parts
-    shares = [
-        f"{100 * unharmed(curve.points, parts.higher_is_better):.0f}% of {kind}"
-        for kind, curve in _by_kind(parts).items()
-    ]
-    return (
-        f"Pruned alone, {', '.join(shares)} heads can be removed before {parts.metric} gets measurably "
-        f"worse; beyond 60%, {_costs_most(parts)}."
-    )
+    curves = _by_kind(parts)
+    shares = [f"{unharmed_text(curve.points, parts.higher_is_better)} of {kind}" for kind, curve in curves.items()]
+    beyond = limit(next(iter(curves.values())).points)
+    return f"Pruned alone, {listed(shares)} heads can be removed before {parts.metric} {beyond}{_costs_most(parts)}."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -76,7 +81,8 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def _printed(record: Record[Curves]) -> list[Printed]:
-    value = f"{_worst(record.parts)} attention"
+    worst = _worst(record.parts)
+    value = f"{worst} attention" if worst else None
     return [Printed("the kind that suffers most beyond 60%", "cross attention collapses", value)]
 
 

@@ -7,7 +7,7 @@ from math import isnan
 from headcount.record import Record
 from headcount.report.joined import STUDY, Comparison, RoleImportance
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Rows, Table, headings, interval
+from headcount.report.table import Column, Rows, Table, headings, interval, listed
 from headcount.statistics import Interval
 
 _NAMED = {"of the paper": "one of the paper's roles", "any": "a role"}
@@ -26,7 +26,8 @@ def _answer(record: Record[RoleImportance]) -> str:
     rows = _by_kind(record.parts)
     sentences = [
         f"{row.top_with_role} of the {row.top} most important {row.kind} heads "
-        f"{'has' if row.top_with_role == 1 else 'have'} {_NAMED[row.group]} ({row.top_expected:.1f} by chance)"
+        f"{'has' if row.top_with_role == 1 else 'have'} {_NAMED[row.group]} ({row.top_expected:.1f} by chance"
+        f"{_unmeasured(row)})"
         for row in rows
     ]
     main = rows[0]
@@ -36,6 +37,10 @@ def _answer(record: Record[RoleImportance]) -> str:
         f"within layers {_spread(main.within_layers)}"
     )
     return f"{'; '.join(sentences)}. By {main.measure}, {compared}."
+
+
+def _unmeasured(row: Comparison) -> str:
+    return f"; {listed(row.unmeasured)} heads were not looked for" if row.unmeasured else ""
 
 
 def _number(value: float) -> str:

@@ -11,11 +11,10 @@ from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
+from headcount.report.measured import ends_of
 from headcount.report.section import Labelled, Section
-from headcount.report.table import Column, Table, headings, interval
+from headcount.report.table import Column, Table, headings, interval, listed
 from headcount.statistics import Correlation, spearman, spearman_pairs
-
-_NAMED_HEADS = 3  # most heads that an answer names at each end
 
 
 def _ranking(record: Record[Scoring]) -> list[str]:
@@ -24,14 +23,16 @@ def _ranking(record: Record[Scoring]) -> list[str]:
 
 
 def _answer(record: Record[Scoring]) -> str:
-    order, conservation = _ranking(record), record.parts.conservation
-    named = min(_NAMED_HEADS, len(order) // 2)  # at each end: no head is first and last
-    verb = "come" if named > 1 else "comes"
+    conservation, count = record.parts.conservation, plural(len(record.parts.scores), "head")
+    ends = [
+        f"{listed(heads)} {'come' if len(heads) > 1 else 'comes'} {position}"
+        for heads, position in zip(ends_of(record.parts.scores), ("first", "last"), strict=True)
+        if heads
+    ]
     answer = (
-        f"By the {record.parts.method} score {', '.join(order[:named])} {verb} first and {', '.join(order[-named:])} "
-        f"last of {len(order)} heads."
-        if named
-        else f"The {record.parts.method} score ranks {plural(len(order), 'head')}."
+        f"By the {record.parts.method} score {listed(ends)} of {count}."
+        if ends
+        else f"The {record.parts.method} score ranks {count}."
     )
     if conservation:
         answer += (

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from headcount.heads import Head
+from headcount.plural import plural
 from headcount.record import Record
-from headcount.record.results.roles import Best, RolesFound
+from headcount.record.results.roles import Best, Evidence, RolesFound
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.roles import interval_percent
 from headcount.report.table import Column, Rows, Table, best_of, headings
@@ -27,24 +31,50 @@ def _best(record: Record[RolesFound]) -> list[Best]:
 
 
 def _answer(record: Record[RolesFound]) -> str:
-    rows = _best(record)
-    held = [row for row in rows if row.holds]
-    few = sum(row.holds is None for row in rows)
-    undecided = sum(row.holds is False and not row.certain for row in rows)
-    rest = f" {few} have too few instances to decide." if few else ""
+    """By all heads: the best one on one half of the sentences is not always the one that has the role for certain."""
+    rows, by_relation = _best(record), _by_relation(record.parts)
+    verdicts = {
+        key: by_relation.get(key, {row.head: row})
+        for row in rows
+        if row.holds is not None and (key := (row.kind, row.label))
+    }
+    held = [key for key, heads in verdicts.items() if any(item.holds for item in heads.values())]
+    undecided = sum(
+        key not in held and any(not item.below for item in heads.values()) for key, heads in verdicts.items()
+    )
+    if not verdicts:
+        return f"None of the {len(rows)} relations has enough instances for a verdict."
+    few = len(rows) - len(verdicts)
+    rest = f" {few} more {'has' if few == 1 else 'have'} too few instances for a verdict." if few else ""
     rest += f" On {undecided} it is open." if undecided else ""
     if not held:
-        certainly = "for certain " if undecided else ""
         return (
-            f"No head {certainly}beats the best fixed offset by the required margin on any of the {len(rows)} "
-            f"relations.{rest}"
+            f"No head {'for certain ' if undecided else ''}beats the best fixed offset by the required margin on any "
+            f"of {plural(len(verdicts), 'relation')}.{rest}"
         )
-    clearest = max(held, key=lambda row: row.value - row.baseline)
-    shares = f"{100 * clearest.value:.0f}% against {100 * clearest.baseline:.0f}%"
     return (
-        f"On {len(held)} of {len(rows)} relations a head beats the best fixed offset by the required margin; "
-        f"most clearly {clearest.head} for {clearest.label}: {shares}{best_of(len(held))}.{rest}"
+        f"On {len(held)} of {plural(len(verdicts), 'relation')} a head beats the best fixed offset by the required "
+        f"margin{_clearest([row for row in rows if row.holds])}.{rest}"
     )
+
+
+def _by_relation(parts: RolesFound) -> dict[tuple[str, str], dict[str, Evidence]]:
+    """By kind and label, the evidence of each head."""
+    by_relation: dict[tuple[str, str], dict[str, Evidence]] = {}
+    for head, evidence in parts.evidence.items():
+        for item in evidence:
+            if item.role == "syntactic":
+                by_relation.setdefault((Head.parse(head).kind, item.label), {})[head] = item
+    return by_relation
+
+
+def _clearest(rows: Sequence[Best]) -> str:
+    """The head with the largest lead, of those that were chosen and measured on different sentences."""
+    if not rows:
+        return ""
+    clearest = max(rows, key=lambda row: row.value - row.baseline)
+    shares = f"{100 * clearest.value:.0f}% against {100 * clearest.baseline:.0f}%"
+    return f"; most clearly {clearest.head} for {clearest.label}: {shares}{best_of(len(rows))}"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
