@@ -142,6 +142,31 @@ WRITING_CASES = [(architecture, backend) for architecture, backend in CASES if a
 SEPARATE_CASES = [case for case in CASES if case[0] != "clip"]  # clip's outputs compare all texts with all images
 
 
+def _t5gemma() -> nn.Module:
+    side = tf.T5GemmaModuleConfig(**{**_GROUPED, "num_hidden_layers": 2})
+    config = tf.T5GemmaConfig(encoder=side, decoder=side, vocab_size=VOCABULARY, **_IDS)
+    return tf.T5GemmaForConditionalGeneration(config)
+
+
+_WITHOUT_START_TOKEN = {name: value for name, value in _BART.items() if name != "decoder_start_token_id"}
+_NO_START: dict[str, Callable[[], nn.Module]] = {
+    "mbart": partial(_other, "MBartConfig", "MBartForConditionalGeneration", **_WITHOUT_START_TOKEN),
+    "plbart": partial(_other, "PLBartConfig", "PLBartForConditionalGeneration", **_WITHOUT_START_TOKEN),
+    "t5gemma": _t5gemma,
+}
+
+
+def without_start_token(architecture: str) -> nn.Module:
+    """An encoder-decoder whose config has no decoder_start_token_id: it wraps its labels, or its decoder has one."""
+    torch.manual_seed(0)
+    model = _NO_START[architecture]()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad and parameter.dim() >= 2:
+                parameter.mul_(2.5)
+    return model.eval()
+
+
 def build(architecture: str, backend: str = "sdpa", *, seed: int = 0, dtype: torch.dtype = torch.float32) -> nn.Module:
     """A tiny model in eval mode, its weights scaled up so that every head matters."""
     torch.manual_seed(seed)

@@ -57,6 +57,9 @@ WITH_OUT = {
 }
 
 
+NEEDED = {name: WITH_OUT[name][1:] for name in ("bench", "study all", "study specialisation")}
+
+
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
 
@@ -451,6 +454,27 @@ def test_files_of_the_user_in_the_place_of_an_unfinished_search_stay(
     assert [*own.parent.iterdir()] == [own]
 
 
+def test_a_search_of_other_settings_stays_also_without_a_step(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command with other settings is refused and leaves it; one that is refused itself leaves no folder."""
+    search = ["prune", str(writer), "--choose", "greedy", "--keep", "11", "--candidates", "1", "--no-verify"]
+    search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6"]
+    search += ["--out", str(tmp_path / "out")]
+
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "_screen", stop)
+        assert run(*search).exit_code != 0
+    work = {path: path.read_bytes() for path in (tmp_path / "out.unfinished").iterdir()}
+    assert "settings.json" in {path.name for path in work}
+    other = run(*search, "--at-least", "1")
+    assert "was begun with other settings" in " ".join(other.output.split())
+    assert {path: path.read_bytes() for path in (tmp_path / "out.unfinished").iterdir()} == work
+
+
 def test_an_unfinished_search_stays_beside_another_model(writer: Path, tmp_path: Path) -> None:
     search = ["prune", str(writer), "--choose", "greedy", "--keep", "11", "--candidates", "1", "--no-verify"]
     search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6", "--out"]
@@ -497,3 +521,27 @@ def test_a_model_in_this_folder_has_the_name_of_the_folder(
         assert done.exit_code == 0, done.output
         record = Record.load(tmp_path / "i" / "record.json")
         assert Path(record.signature.model).name == writer.name
+
+
+@pytest.mark.parametrize("command", ["study all", "study specialisation", "bench MODEL", "bench"])
+def test_every_model_in_this_folder_has_the_name_of_the_folder(command: str) -> None:
+    """Also of commands that accept several."""
+    name, *_ = command.split(" MODEL")
+    group: Any = main
+    for part in name.split():
+        group = group.get_command(click.Context(main), part)
+    before = ["hub/model"] if "MODEL" in command else []
+    with group.make_context(name, [*before, ".", *NEEDED.get(name, [])]) as context:
+        values = [context.params.get(key) for key in ("model", "models", "pruned_models")]
+    names = [text for value in values if value for text in (value if isinstance(value, tuple) else (value,))]
+    assert names == [*before, str(Path.cwd())]
+
+
+@pytest.mark.parametrize("command", ["inspect", "study all", "study specialisation", "bench MODEL"])
+def test_a_model_without_a_name_is_refused(command: str) -> None:
+    """It was this folder."""
+    name, *_ = command.split(" MODEL")
+    before = ["hub/model"] if "MODEL" in command else []
+    done = run(*name.split(), *before, "", *NEEDED.get(name, []))
+    assert done.exit_code == 2
+    assert "is empty: give the folder of a model, such as . for this one, or its id" in " ".join(done.output.split())

@@ -450,6 +450,33 @@ def test_sizes_of_a_trade_off_may_be_shares(tuned: str, place: Path, tmp_path: P
     assert "keeps numbers or shares of heads" in " ".join(refused.output.split())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--keep", "4", "--ways", "rank-gradientt"], "rank-gradientt"),
+        (["--keep", "4", "--ways", "l0,l0"], "ways repeats a value"),
+        (["--keep", "4", "--seeds", "0,0"], "seeds repeats a value"),
+        (["--keep", "0"], "--keep 0: a trade-off keeps at least 1 head"),
+        (["--keep", "4,0%"], "--keep 0%: a trade-off keeps at least 1 head"),
+        (["--keep", "12,12"], "--keep repeats a value: 12, 12. Give each value once."),
+        (["--keep", "35%,35.0%"], "--keep repeats a value: 35%, 35%. Give each value once."),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused_before_a_model_is_loaded(arguments: list[str], message: str) -> None:
+    task = ["--task", "classification", "--data", "nowhere/data"]
+    done = run("study", "tradeoff", "nowhere/model", *task, *arguments)
+    assert done.exit_code in (1, 2)
+    assert message in " ".join(done.output.split())
+
+
+def test_a_share_of_no_head_is_named(tuned: str, place: Path) -> None:
+    total = len(hc.locate(hc.load(tuned, task="classification")).heads)
+    done = run("study", "tradeoff", tuned, *work(place), "--ways", "random/untuned", "--no-roles", "--keep", "4,1%")
+    assert done.exit_code == 2
+    expected = f"--keep 1%: of {total} heads this is none; a trade-off keeps at least 1 head, such as --keep 1."
+    assert expected in " ".join(done.output.split())
+
+
 def test_a_finished_trade_off_is_not_measured_again(
     tuned: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

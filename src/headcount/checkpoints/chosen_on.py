@@ -37,13 +37,13 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
 
     model: a folder or hub id; empty for a model without one.
     Of a folder without the file, only the hash of all examples together is known, from its record. Of an export that
-    is loaded as a model, and of a pruned model that `hc.save` wrote, it is unknown whether there are any.
+    is loaded as a model, of a pruned model that `hc.save` wrote, and of heads that were given by name, which earlier
+    versions did not note, it is unknown whether there are any.
     """
     if not model:
         return ()
-    file = Path(model) / FILE
+    file, record = Path(model) / FILE, folder_record(model, "prune")
     if not file.is_file():
-        record = folder_record(model, "prune")
         if record is not None and record.signature.data:
             return (Examples(None, record.signature.data, None),)
         return (UNKNOWN,) if file.parent.is_dir() and (is_export(file.parent) or _is_pruned(file.parent)) else ()
@@ -51,10 +51,12 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
     entries = content.get("examples") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not all(map(_is_entry, entries)):
         raise CheckpointError(f"{file} is damaged: it is not a list of examples. Delete it, or prune the model again.")
-    return tuple(
+    examples = [
         Examples(entry["split"], entry["data"], None if entry["hashes"] is None else tuple(entry["hashes"]))
         for entry in entries
-    )
+    ]
+    unnoted = record is not None and record.parts.named_heads and UNKNOWN not in examples
+    return (*examples, UNKNOWN) if unnoted else tuple(examples)
 
 
 def _is_pruned(folder: Path) -> bool:

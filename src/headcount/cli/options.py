@@ -251,12 +251,25 @@ def read_records(paths: Iterable[Path]) -> list[Any]:
 RUNTIMES: Registry[Any] = Registry("runtime", "headcount.exports", "RUNTIME")
 
 
-def _with_a_name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """A folder that is given as . or .. by its path: records and reports are headed by its last part."""
-    return os.path.abspath(value) if Path(value).name in ("", "..") else value  # keeps links
+def _named(context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """Folders that are given as . or .. by their path: records and reports are headed by its last part."""
+    for folder in (value,) if isinstance(value, str) else value:
+        if not folder.strip():
+            name = parameter.make_metavar(context).strip("[].")
+            raise click.UsageError(f"{name} is empty: give the folder of a model, such as . for this one, or its id.")
+    return _by_path(value) if isinstance(value, str) else tuple(map(_by_path, value))
 
 
-model = click.argument("model", callback=_with_a_name)
+def _by_path(folder: str) -> str:
+    return os.path.abspath(folder) if Path(folder).name in ("", "..") else folder  # keeps links
+
+
+def model_argument(name: str, **settings: Any) -> Command:
+    """An argument for a model, or for several with nargs=-1: folders and hub ids."""
+    return click.argument(name, callback=_named, **settings)
+
+
+model = model_argument("model")
 _LOADING = (
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
     click.option("--revision", help="Branch, tag or commit of a hub model. Default: main."),

@@ -31,7 +31,7 @@ def whole(name: str, about: str) -> click.Command:
     """A command that runs the study of this name."""
 
     @click.command(name, help=f"{about} {_SEVERAL}")
-    @click.argument("models", nargs=-1)
+    @options.model_argument("models", nargs=-1)
     @options.loading_only
     @options.choice("--task", data.NAMES, "Task of the model. Default: translation.")
     @data.source(data.ANY, split="dev", required=False, fields=_SOURCE)

@@ -19,6 +19,7 @@ from headcount.exports.agreement import STEPS, TEXTS, Agreement, largest_differe
 from headcount.exports.measured import Measured, token_ids
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.selection.shape import Shape
+from headcount.sites.decoder_input import generation_start
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site, Sites
@@ -200,7 +201,7 @@ def _write_config(config: Any, subject: ExportedModel, tokens: list[str]) -> Non
     config.eos_token = tokenizer.eos_token
     config.unk_token = tokenizer.unk_token
     config.bos_token = tokenizer.pad_token
-    config.decoder_start_token = tokens[int(subject.model.config.decoder_start_token_id)]
+    config.decoder_start_token = tokens[generation_start(subject.model)]
     config.add_source_eos = False  # the tokenizer adds it
 
 
@@ -212,7 +213,7 @@ def _ruled_out(model: PreTrainedModel) -> list[int]:
 
 def _greedy(model: PreTrainedModel, source: list[int]) -> tuple[list[int], np.ndarray]:
     """Generate greedily; return the token ids and the log-probability of each token among those that are written."""
-    ids, log_probabilities = [int(model.config.decoder_start_token_id)], []
+    ids, log_probabilities = [generation_start(model)], []
     with evaluating(model):
         for _ in range(STEPS):
             result = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([ids]))

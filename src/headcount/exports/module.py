@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 
-_SETTINGS = ("pad_token_id", "decoder_start_token_id", "is_encoder_decoder")  # what tasks read from a config
+# What tasks read from a config; the decoder may have one of its own.
+_SETTINGS = ("model_type", "pad_token_id", "decoder_start_token_id", "is_encoder_decoder")
+_OF_DECODER = "bos_token_id"
 
 
 class RuntimeModule(nn.Module):
@@ -25,7 +27,9 @@ class RuntimeModule(nn.Module):
         self._compute, self._path = compute, path
         file = path / "config.json"
         settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        decoder = settings.get("decoder") or {}
         self.config = SimpleNamespace(**{name: settings.get(name) for name in _SETTINGS})
+        self.config.decoder = SimpleNamespace(**{_OF_DECODER: decoder.get(_OF_DECODER)})
         # Tasks look at the weights for the device and for the precision to expect. Quantization of activations depends
         # on all texts of a batch, so that the precision is not that of float32.
         self.weight = nn.Parameter(torch.zeros((), dtype=torch.float16), requires_grad=False)

@@ -140,7 +140,7 @@ def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Da
     """Provide OUT.unfinished for the steps of a search without training, and finish it if the block succeeds.
 
     The budget may change when the command is repeated: a longer search continues a shorter one. If it is refused before
-    its first step, no folder stays.
+    its first step, no folder stays, unless it was begun with other settings.
     """
     folder = _search_folder(out)
     if processes.is_main() and journal.contents(folder) and not (folder / _SETTINGS).is_file():
@@ -148,12 +148,14 @@ def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Da
             f"{folder} has files that headcount did not write, in the place of unfinished work; move them, or give "
             "another folder."
         )
+    removable = not (folder / _SETTINGS).is_file()
     try:
         with file_list.listing(folder) if processes.is_main() else nullcontext():
             _claim_states(folder, settings, model, data, any_budget=True)
+            removable = True
             yield folder
     except HeadcountError:
-        if processes.is_main() and not has_trail(folder) and not (folder / _RECORD).is_file():
+        if processes.is_main() and removable and not has_trail(folder) and not (folder / _RECORD).is_file():
             journal.remove_listed(folder)
         raise
     if processes.is_main():

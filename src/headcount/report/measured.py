@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.result import MeasuredOn, Texts
 from headcount.record.results.ablate import Ablation
+from headcount.record.results.prune import Pruning
 from headcount.report.figure import part_of
 
 
@@ -16,6 +18,8 @@ def measured_line(record: Record) -> tuple[str, bool]:
     measured: MeasuredOn | None = part_of(record, "measured_on")
     if measured is None:
         return "", True
+    if isinstance(record.parts, Pruning) and record.parts.named_heads and not measured.chosen_on:  # earlier versions
+        measured = replace(measured, chosen_on=(Texts(None, None),), overlap=None, held_out=None)
     return measured_sentence(measured), bool(measured.held_out)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
+
+import numpy as np
 
 from headcount.record import Record
 from headcount.record.results.prune import SETTLED
@@ -11,6 +14,10 @@ from headcount.report.figure import judged
 from headcount.statistics import Interval, over_models
 
 SCRATCH = "scratch"  # the way from random weights
+ENDS = {  # the lowest and highest value that a metric can have, by its name in records
+    "BLEU": (0.0, 100.0), "accuracy": (0.0, 1.0), "token accuracy": (0.0, 1.0), "F1": (0.0, 1.0),
+    "Matthews": (-1.0, 1.0), "cosine distance": (0.0, 2.0), "perplexity": (1.0, inf),
+}  # fmt: skip
 NONE_FINISHED = {"points": "no point of the trade-off is finished yet"}  # why figures of points cannot be drawn
 
 
@@ -59,5 +66,7 @@ def control(parts: Tradeoff) -> list[Point]:
 
 
 def mean_quality(points: Sequence[Point]) -> Interval:
-    """The mean over seeds, with a 95% interval over seeds and examples."""
-    return over_models([Interval(point.after.value, point.after.low, point.after.high) for point in points])
+    """The mean over seeds, with a 95% interval over seeds and examples within what the metric can be."""
+    value, low, high = over_models([Interval(point.after.value, point.after.low, point.after.high) for point in points])
+    lowest, highest = ENDS.get(points[0].after.metric, (-inf, inf))
+    return Interval(value, float(np.maximum(low, min(lowest, value))), float(np.minimum(high, max(highest, value))))

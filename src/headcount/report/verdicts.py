@@ -12,7 +12,7 @@ _NAMED = 3  # roles without a verdict that a sentence names
 def verdict(evidence: Evidence) -> str:
     """Whether the head has the role; open if more trials could show it; or why there is no verdict."""
     if evidence.holds is None and isinstance(evidence, Best) and evidence.held_out:  # its trials are those of a half
-        return f"not enough trials (fewer than {MIN_TRIALS} in both halves)"
+        return f"not enough trials (fewer than {MIN_TRIALS} in both halves together)"
     if evidence.holds is None:
         return f"not enough trials ({evidence.trials} of {MIN_TRIALS})"
     return "yes" if evidence.holds else "no" if evidence.certain else "open"

@@ -6,7 +6,7 @@ Shapes: B texts, T positions.
 from __future__ import annotations
 
 from torch import Tensor
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from headcount.errors import UsageError
 
@@ -34,3 +34,17 @@ def decoder_input(labels_BT: Tensor, config: PreTrainedConfig) -> Tensor:
             "decoder_start_token_id in config.json (model.config in Python) to the one it was trained with."
         )
     return read_BT.masked_fill(read_BT == IGNORED, getattr(config, "pad_token_id", None) or 0)
+
+
+def generation_start(model: PreTrainedModel) -> int:
+    """The first token of every output of `generate`, which has one also where `decoder_input` reads the last label."""
+    settings = model.generation_config
+    start = settings.decoder_start_token_id
+    start = settings.bos_token_id if start is None else start
+    if not isinstance(start, int):
+        raise UsageError(
+            f"generation_config of this {model.config.model_type} names no one token that its outputs start with: "
+            f"decoder_start_token_id, or bos_token_id in its place, is {start}. Set decoder_start_token_id in "
+            "generation_config.json (model.generation_config in Python) to the one it was trained with."
+        )
+    return start

@@ -16,6 +16,7 @@ from headcount.hooks import configured_module
 from headcount.probes.taps import tapped
 from headcount.record import Record, Signature
 from headcount.record.results.attention import AttentionMap
+from headcount.sites.decoder_input import IGNORED, decoder_input, generation_start
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -92,11 +93,14 @@ def decoder_ids(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Mapping[str, Tensor], target: str | None
 ) -> tuple[int, list[int]]:
     """The token that a decoder starts with, and the ids of the target; by default of the model's greedy output."""
-    start = int(model.config.decoder_start_token_id or 0)
     if target is not None:
-        return start, list(target_ids(tokenizer, target))
+        ids = list(target_ids(tokenizer, target))
+        read_1T = decoder_input(torch.tensor([ids or [IGNORED]]), model.config)
+        return int(read_1T[0, 0]), ids
+    generation_start(model)  # raises if there is none
     most = 2 * inputs["input_ids"].shape[1] + 10
-    return start, model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()[1:]
+    start, *ids = model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()
+    return start, ids
 
 
 def _tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], list[str]]:

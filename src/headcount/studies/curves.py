@@ -27,7 +27,7 @@ from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curv
 from headcount.record import Record, Signature
 from headcount.record.results.curves import Curve, Curves, Gain, Lead
 from headcount.scores.pieces import shelf
-from headcount.scores.score import members, options_of, score
+from headcount.scores.score import WITHOUT_TEXT, members, options_of, score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import (
@@ -105,11 +105,12 @@ def pruning_curves(
     quality = lines[0].steps[0].quality
     by_kind = tuple(line.result() for line in lines if line.kinds != kinds)
     against_random = _against_random(lines, kinds)
+    scored_on = [task] if set(plan.orders).difference(WITHOUT_TEXT) else []
     parts = Curves(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
         value=quality.value,
-        measured_on=measured_on([*read_chosen_on(name), task], measured),
+        measured_on=measured_on([*read_chosen_on(name), *scored_on], measured),
         num_heads=len(locate(model).heads),
         curves=tuple(line.result() for line in lines if line.kinds == kinds),
         against_random=against_random,

@@ -30,6 +30,7 @@ from headcount.studies.plan import Arm, Plan
 from headcount.tasks.overlap import Examples
 
 COMMAND = ("headcount prune MODEL", "--task TASK --data DATA --out DIR")
+_LOOKED = 2  # version of `Looking.look`; 2: verdicts are corrected for the heads that are gone
 _PAUSE = 1.0  # seconds between checks of a point that another process works on
 
 
@@ -92,8 +93,13 @@ class PointInputs:
 
     def complete(self, arm: Arm, earlier: PointFile) -> bool:
         """Whether a measured point has everything that is requested."""
-        looked_at = self.looking is None or earlier.looked == self.looking.fingerprint
+        looked_at = self.looking is None or earlier.looked == looked_by(self.looking)
         return looked_at and (self.models is None or self.models.has(arm, earlier))
+
+
+def looked_by(looking: Looking) -> str:
+    """How roles are measured now, and on which sentences; roles of another version are not mixed with them."""
+    return f"{looking.fingerprint}, version {_LOOKED}"
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ class PointFile:
 
     point: Point
     statistics: tuple[tuple[float, ...], ...]  # statistics of each example at the end
-    looked: str | None = None  # fingerprint of the sentences that its roles were measured on
+    looked: str | None = None  # how its roles were measured, and on which sentences: `looked_by`
     saved: bool = False  # whether its model was saved
 
     @classmethod
@@ -165,7 +171,7 @@ def _make(inputs: PointInputs, arm: Arm, earlier: PointFile | None) -> PointFile
     if inputs.looking is None or inputs.whole_evidence is None:
         return result
     roles, unsure = inputs.looking.look(pruned.model, inputs.whole_evidence)
-    return replace(result, point=replace(result.point, roles=roles, unsure=unsure), looked=inputs.looking.fingerprint)
+    return replace(result, point=replace(result.point, roles=roles, unsure=unsure), looked=looked_by(inputs.looking))
 
 
 def _pipeline(inputs: PointInputs, arm: Arm) -> tuple[Pipeline, Arm | None]:

@@ -42,7 +42,7 @@ from headcount.studies.point import COMMAND, PointFile, PointInputs, point
 from headcount.studies.point import Models as Models
 from headcount.surgery.manifest import json_hash
 from headcount.tasks.inputs import claim_inputs
-from headcount.tasks.overlap import check_apart, measured_on
+from headcount.tasks.overlap import Identified, check_apart, measured_on
 from headcount.tasks.task import token_hash
 
 _RESAMPLES = 1000
@@ -87,11 +87,10 @@ def tradeoff(
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
     every_kind = 1 < len(kinds) == len(locate(model).kinds)
     rows = [file.point for file in files]
-    used = [data.training, data.choosing] if plan.trains else [data.choosing]
     parts = Tradeoff(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
-        measured_on=measured_on([*chosen_before, *used], data.measuring),
+        measured_on=measured_on([*chosen_before, *_seen(data, plan, gated)], data.measuring),
         whole=measured_quality(quality),
         gated=gated,
         of=dict(Counter(head.kind for head in heads)),
@@ -127,6 +126,15 @@ def signature_of(
     }
     arguments = {**asdict(plan), "inputs": json_hash(encode(inputs))[:40]} | ({"models": True} if models else {})
     return Signature(name, weight_hash(model), data.measuring.fingerprint, None, arguments)
+
+
+def _seen(data: Data, plan: Plan, gated: int) -> list[Identified]:
+    """Data that heads are chosen, calibrated or trained on by any way, each once, what they are chosen on last."""
+    arms = plan.arms(gated)
+    pipelines = [plan.pipeline(plan.donor(arm) if arm.way.scratch else arm) for arm in arms]
+    trained_on = [data.training] if any(arm.way.scratch for arm in arms) else []
+    tasks = [*trained_on, *(task for pipeline in pipelines for task in pipeline.seen(data))]
+    return sorted({id(task): task for task in tasks}.values(), key=lambda task: task is data.choosing)
 
 
 def _steps(plan: Plan, model: str) -> StepsOfWays:

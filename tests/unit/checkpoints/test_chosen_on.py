@@ -8,6 +8,8 @@ import pytest
 from torch import nn
 
 import headcount as hc
+import records
+import subjects
 import zoo
 from headcount.checkpoints.chosen_on import FILE, read_chosen_on, write_chosen_on
 from headcount.cli.commands.bench import _chosen_on
@@ -97,6 +99,26 @@ def test_of_heads_that_are_given_it_is_unknown_what_they_were_chosen_on(chooser:
     assert "is unknown" in measured_line(pruned.record)[0]
     write_chosen_on(tmp_path, pruned.chosen_on)
     assert read_chosen_on(str(tmp_path)) == (UNKNOWN,)
+
+
+@pytest.mark.parametrize(("method", "pipeline"), [("given", "given"), ("given", "given/scratch"), ("random", "random")])
+def test_heads_that_an_earlier_version_was_given_are_unknown(method: str, pipeline: str, tmp_path: Path) -> None:
+    """Its list is empty, or has only what the model was calibrated or trained on, and its record says the same.
+
+    The heads of a model from scratch are those of another one, whose examples are in the list.
+    """
+    record = records.changed(subjects.pruned({"encoder": 4}), method=method, pipeline=pipeline)
+    texts = {"split": "test", "examples": 4, "chosen_on": [], "overlap": 0, "held_out": True}
+    record = records.changed(record, measured_on=texts)
+    record.save(tmp_path / "record.json")
+    unknown = (UNKNOWN,) if pipeline == "given" else ()
+    for examples in ((), (CHOSEN,)):
+        write_chosen_on(tmp_path, examples)
+        assert read_chosen_on(str(tmp_path)) == (*examples, *unknown)
+    write_chosen_on(tmp_path, [UNKNOWN])  # by this version
+    assert read_chosen_on(str(tmp_path)) == (UNKNOWN,)
+    assert ("No text was used" in measured_line(record)[0]) is not bool(unknown)
+    assert ("is unknown" in measured_line(record)[0]) is bool(unknown)
 
 
 @pytest.mark.parametrize("score", ["magnitude", "random"])

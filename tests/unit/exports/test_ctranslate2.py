@@ -64,6 +64,20 @@ def test_tokens_that_generation_rules_out_are_not_written(dtype: str, tmp_path: 
     assert answer[0].hypotheses[0] == words.convert_ids_to_tokens(ours)
 
 
+def test_a_config_without_a_start_token_starts_as_generation_does(tmp_path: Path) -> None:
+    model: Any = zoo.build("pegasus")
+    model.config.decoder_start_token_id = model.generation_config.decoder_start_token_id = None
+    words = tokenizer()
+    done = hc.export(model, "ctranslate2", tmp_path / "whole", tokenizer=words)
+    assert done.agreement is not None
+    assert done.agreement.same_tokens == done.agreement.tokens > 0
+    text = words("w4 w5 w6").input_ids
+    ours = model.generate(torch.tensor([text]), max_new_tokens=8, num_beams=1)[0, 1:]
+    translator = ctranslate2.Translator(str(done.path), compute_type="float32")
+    answer = translator.translate_batch([words.convert_ids_to_tokens(text)], beam_size=1, max_decoding_length=8)
+    assert answer[0].hypotheses[0] == words.convert_ids_to_tokens(ours)
+
+
 def test_weights_in_eight_bits_are_smaller(tmp_path: Path) -> None:
     model = zoo.build("pegasus")
     whole = hc.export(model, "ctranslate2", tmp_path / "whole", tokenizer=tokenizer(), check=False)

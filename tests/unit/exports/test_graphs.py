@@ -149,6 +149,13 @@ def test_a_text_has_the_logits_of_the_plain_call_alone_and_after_padding(
         assert torch.allclose(computed, expected, atol=1e-4)
 
 
+def test_a_translator_without_a_start_token_is_written(tmp_path: Path) -> None:
+    model: Any = zoo.without_start_token("mbart")
+    done = hc.export(model, "onnx", tmp_path / "graphs", tokenizer=word_tokenizer(framed=True))
+    assert done.agreement is not None
+    assert done.agreement.difference < 1e-4
+
+
 def test_positions_that_the_model_does_not_use_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headcount.exports.graphs.modules.first_position", lambda _: 0)
     with pytest.raises(VerificationError, match="computes something else than the model"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import onnx
 import pytest
+import torch
 
 import headcount as hc
 import zoo
@@ -16,6 +18,7 @@ from headcount.errors import UsageError
 from headcount.exports.export import RUNTIMES
 from headcount.exports.load_export import load_export
 from headcount.exports.measured import Measured
+from headcount.exports.module import RuntimeModule
 from headcount.studies.speed import Bench, TorchSubject, speed
 from tokens import byte_level_tokenizer, sentences, word_tokenizer
 
@@ -184,6 +187,22 @@ def test_the_loss_of_an_encoder_decoder_is_measured_and_bleu_refused(tmp_path: P
     assert task.quality(graphs.module()).value == pytest.approx(task.quality(model).value, rel=1e-5)
     with pytest.raises(UsageError, match=r"BLEU needs generated text\. Give --metric loss"):
         speed({"whole": model, "graphs": graphs}, bench=BENCH, task=hc.task("translation", **data))
+
+
+@pytest.mark.parametrize("architecture", ["mbart", "t5gemma"])
+def test_the_decoder_of_an_export_reads_what_that_of_the_model_reads(architecture: str, tmp_path: Path) -> None:
+    """Its last label, or the first token of the config of its decoder."""
+    model, tokenizer = zoo.without_start_token(architecture), word_tokenizer(framed=True)
+    model.config.save_pretrained(tmp_path)
+    texts = {"source": sentences(4), "target": sentences(4, seed=1)}
+    task = hc.task("translation", **texts, tokenizer=tokenizer, metric="loss")
+
+    def compute(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        with torch.no_grad():
+            return {"logits": model(**inputs).logits}
+
+    export = RuntimeModule(compute, tmp_path)
+    assert task.quality(export).value == pytest.approx(task.quality(model).value, rel=1e-5)
 
 
 def test_the_cache_of_onnx_stays_in_the_runtime(tmp_path: Path) -> None:

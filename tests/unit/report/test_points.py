@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import records
+from headcount import metrics
 from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.record.result import Quality
@@ -16,9 +18,11 @@ from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figure import fitting, write_all
 from headcount.report.figures.kept_roles import FIGURE as ROLES
 from headcount.report.figures.tradeoff import FIGURE
-from headcount.report.points import control, mean_quality, shown_way, smaller, way_heading
+from headcount.report.points import ENDS, control, mean_quality, shown_way, smaller, way_heading
 from headcount.report.sections.all_kinds import SECTION as ALL_KINDS
 from headcount.report.sections.tradeoff import SECTION
+from headcount.statistics import Interval
+from headcount.tasks.translation.bleu import METRIC as BLEU
 from records import difference
 
 
@@ -66,6 +70,27 @@ def test_models_of_gates_are_looked_at_first() -> None:
     assert shown_way(of_ways("rank-gradient", "l0/distilled", "random")) == "l0/distilled"
     assert shown_way(of_ways("rank-gradient", "l0/distilled", "random", "l0")) == "l0"
     assert shown_way(of_ways("rank-gradient", "random")) == "rank-gradient"
+
+
+def test_the_mean_over_seeds_is_within_what_the_metric_can_be() -> None:
+    point = records.tradeoff().parts.points[0]
+
+    def mean(metric: str, *values: float) -> Interval:
+        after = [Quality(metric, value, value - 0.05, value + 0.05) for value in values]
+        return mean_quality([replace(point, after=quality) for quality in after])
+
+    assert mean("accuracy", 0.97, 1.0).high == 1.0
+    assert mean("acc_norm", 0.97, 1.0).high > 1.0  # of another program: its ends are not known
+    assert mean("F1", 0.0, 0.03).low == 0.0
+    assert mean("Matthews", -1.0, -0.96).low == -1.0
+    assert mean("perplexity", 1.0, 1.01).low == 1.0
+    assert mean("BLEU", 99.99, 99.0).high == 100.0
+
+
+def test_what_metrics_can_be_is_what_they_say() -> None:
+    every_metric = [value for value in vars(metrics).values() if isinstance(value, metrics.Metric)]
+    ends = {metric.name: (metric.lowest, metric.highest) for metric in (*every_metric, BLEU)}
+    assert {**dict.fromkeys(ends, (-inf, inf)), **ENDS} == ends
 
 
 def test_comparisons_stand_one_a_row_by_what_they_are_with() -> None:

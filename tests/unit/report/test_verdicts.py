@@ -18,7 +18,7 @@ from headcount.report.text import show
 from headcount.report.verdicts import missing_trials, uncertain, undecided, verdict
 
 FEW = "not enough trials (2 of 30)"
-FEW_OF_BEST = "not enough trials (fewer than 30 in both halves)"
+FEW_OF_BEST = "not enough trials (fewer than 30 in both halves together)"
 
 
 def test_words_for_a_verdict() -> None:
@@ -47,7 +47,7 @@ def test_the_trials_of_a_half_are_not_compared_with_those_of_a_verdict() -> None
     best = Best(
         "syntactic", "obj v->o", 1.0, 0.4, 0.5, 0.9, 1.0, 18, None, kind="encoder", head="encoder.0.0", held_out=True
     )
-    assert verdict(best) == "not enough trials (fewer than 30 in both halves)"
+    assert verdict(best) == "not enough trials (fewer than 30 in both halves together)"
     assert verdict(replace(best, held_out=False)) == "not enough trials (18 of 30)"
 
 

@@ -124,6 +124,25 @@ def test_drafts_become_the_greedy_output(translator: Any) -> None:
     assert [len(ids) for ids in found] == [2 * length + 10 for length in task.source_ids.lengths]
 
 
+@pytest.mark.parametrize("architecture", ["mbart", "plbart", "t5gemma"])
+def test_drafts_begin_with_the_token_that_generation_begins_with(architecture: str) -> None:
+    """Also if the config names none, or the decoder has a config of its own."""
+    model, tokenizer = zoo.without_start_token(architecture), word_tokenizer(framed=True)
+    data = {"source": sentences(3, shortest=5), "target": sentences(3, seed=1), "tokenizer": tokenizer}
+    task = hc.task("translation", **data)
+    fast, naive = both(model, task, one_out(model)[:3])
+    assert np.array_equal(fast.base, naive.base)
+    assert np.array_equal(fast.variants, naive.variants)
+
+
+def test_generation_without_a_token_to_begin_with_is_refused_in_one_line() -> None:
+    model: Any = zoo.build("t5")
+    model.generation_config.decoder_start_token_id = None
+    data = {"source": sentences(3), "target": sentences(3, seed=1), "tokenizer": word_tokenizer(framed=True)}
+    with pytest.raises(UsageError, match=r"decoder_start_token_id, or bos_token_id in its place, is None\. Set"):
+        hc.score("ablation", model, hc.task("translation", **data))
+
+
 def improved(drafts: Any, model: Any) -> list[list[int]]:
     with torch.no_grad():
         while len(drafts.pending_P):

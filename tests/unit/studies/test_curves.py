@@ -320,3 +320,12 @@ def test_texts_that_the_heads_of_a_pruned_model_were_chosen_on_are_not_held_out(
     for name, overlap in (("", 0), (str(tmp_path), 6)):
         measured = pruning_curves(classifier(), first, measure_on=second, plan=plan, name=name).parts.measured_on
         assert (measured.overlap, measured.held_out) == (overlap, not overlap)
+
+
+@pytest.mark.parametrize(("orders", "reads_text"), [(("magnitude",), False), (("magnitude", "gradient"), True)])
+def test_orders_that_read_no_text_choose_on_none(orders: tuple[str, ...], reads_text: bool) -> None:
+    task = hc.task("classification", texts=sentences(6), labels=[0, 1] * 3, tokenizer=word_tokenizer())
+    plan = CurvePlan(orders=orders, random=1, step=1.0, by_kind=False)
+    measured = pruning_curves(classifier(), task, plan=plan).parts.measured_on
+    assert len(measured.chosen_on) == reads_text
+    assert measured.held_out is not reads_text

@@ -58,6 +58,40 @@ def test_weights_are_those_of_the_model_itself(translator: tuple[Any, Any]) -> N
                 assert np.abs(found - attention[0, head].numpy()).max() <= 0.00051
 
 
+@pytest.mark.parametrize("architecture", ["mbart", "plbart"])
+@pytest.mark.parametrize("target", ["w7 w8 w9", None])
+def test_a_decoder_without_a_start_token_reads_what_its_own_forward_reads(
+    architecture: str, target: str | None
+) -> None:
+    """The last label in front, as with labels; of the output of the model, the token that generation puts there."""
+    model: Any = zoo.without_start_token(architecture)
+    tokenizer = word_tokenizer(framed=True)
+    text = "w3 w4 w5"
+    source = torch.tensor([tokenizer(text)["input_ids"]])
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        if target is None:
+            written = model.generate(source, num_beams=1, do_sample=False, max_new_tokens=2 * source.shape[1] + 10)
+            reading = {"decoder_input_ids": written[:, :-1]}
+        else:
+            reading = {"labels": torch.tensor([tokenizer(text_target=target)["input_ids"]])}
+        out = model(input_ids=source, **reading, output_attentions=True)
+    (example,) = examples(model, tokenizer, [text], targets=[target], longest=99).parts.examples
+    for kind, layers in (("decoder", out.decoder_attentions), ("cross", out.cross_attentions)):
+        rows = attention_map(model, tokenizer, text, head=f"{kind}.1.2", target=target).parts.weights
+        expected = layers[1][0, 2].numpy()
+        assert np.abs(np.array(rows) - expected).max() <= 1e-5
+        assert np.abs(weights(example, f"{kind}.1.2") - expected).max() <= 0.00051
+
+
+def test_a_decoder_that_starts_with_no_token_is_refused_in_one_line() -> None:
+    model: Any = zoo.build("t5")
+    model.config.decoder_start_token_id = model.generation_config.decoder_start_token_id = None
+    for target, file in (("w7 w8", r"config\.json"), (None, r"generation_config\.json")):
+        with pytest.raises(UsageError, match=rf"Set decoder_start_token_id in {file}"):
+            attention_map(model, word_tokenizer(), "w3 w4", head="cross.0.0", target=target)
+
+
 def test_trees_point_at_the_tokens_of_their_words(translator: tuple[Any, Any]) -> None:
     model, tokenizer = translator
     rows = Grammar().split("test")[:30]

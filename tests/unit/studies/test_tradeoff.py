@@ -296,6 +296,40 @@ def test_ways_without_training(tmp_path: Path) -> None:
     assert rows["greedy"].against.behind.startswith("1 model, 1 seed:"), "no seed changes either of them"
 
 
+@pytest.mark.parametrize(
+    ("ways", "seen"),
+    [
+        (("random/untuned",), ()),
+        (("rank-magnitude/untuned", "random/untuned"), ()),
+        (("random",), ("train",)),
+        (("random/untuned", "rank-magnitude+lstsq"), ("choose",)),
+        (("random", "rank-gradient/untuned"), ("train", "choose")),
+        (("random/untuned", "scratch"), ("train",)),
+    ],
+)
+def test_only_what_a_way_reads_counts_as_seen(ways: tuple[str, ...], seen: tuple[str, ...]) -> None:
+    """Models are measured on the data that heads are chosen on by other ways."""
+    model, data, _ = subject()
+    data = replace(data, measure=data.choose)
+    plan = Plan((3,), ways, ("encoder",), **TRAINING, scratch_steps=2, against=ways[0])
+    measured = tradeoff(model, data, plan).parts.measured_on
+    tasks = {"train": data.train, "choose": data.choose}
+    assert [texts.examples for texts in measured.chosen_on] == [len(tasks[name]) for name in seen]
+    assert measured.held_out is ("choose" not in seen)
+
+
+def test_roles_of_an_earlier_version_are_looked_for_again(tmp_path: Path) -> None:
+    """Not mixed with those of now: verdicts were corrected for other heads."""
+    model, data, looking = subject()
+    plan = Plan((3,), ("rank-gradient/untuned",), ("encoder",), **TRAINING, against="rank-gradient/untuned")
+    (point,) = tradeoff(model, data, plan, folder=tmp_path, looking=looking).parts.points
+    (file,) = (tmp_path / "arms").glob("*.json")
+    written = PointFile.read(file)
+    replace(written, point=replace(written.point, roles={}), looked=looking.fingerprint).write(file)
+    (again,) = tradeoff(model, data, plan, folder=tmp_path, looking=looking).parts.points
+    assert again == point
+
+
 def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
     model, data, looking = subject()
     plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)

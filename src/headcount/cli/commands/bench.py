@@ -24,7 +24,7 @@ _OF_DATA = (
 
 @click.command("bench")
 @options.loading
-@click.argument("pruned_models", nargs=-1, metavar="[PRUNED]...")
+@options.model_argument("pruned_models", nargs=-1, metavar="[PRUNED]...")
 @click.option("--batches", default="1,4,16,64", show_default=True, help="Batch sizes, separated by commas.")
 @click.option("--lengths", default="32,128", show_default=True, help="Input lengths in tokens, separated by commas.")
 @options.integer("--written", "Tokens to generate, for models that can.", 16)

@@ -11,7 +11,7 @@ from headcount.cli import data, options
 
 
 @click.command("specialisation")
-@click.argument("models", nargs=-1, required=True)
+@options.model_argument("models", nargs=-1, required=True)
 @options.loading_only
 @data.tasked(split="dev", measured=True)
 @click.option("--trees", help="Treebank (.conllu) to measure roles on, in two halves. Default: the trees of --data.")

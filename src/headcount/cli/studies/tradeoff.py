@@ -85,6 +85,12 @@ def COMMAND(
     names = options.names(ways)
     if against not in names and options.is_typed("against"):
         raise click.UsageError(f"--against {against} is not one of --ways ({', '.join(names)}).")
+    kinds = (kind,) if kind else None
+    # Fails before the model is loaded. Only the model says how many heads a share is.
+    plan = Plan(
+        tuple(range(1, len(budgets) + 1)), names, kinds, seed_numbers, settings["steps"],
+        Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
+    )  # fmt: skip
     with show.working(f"Loading {model}"):
         by_harness = settings["measure_task"]
         if by_harness is None:
@@ -97,12 +103,7 @@ def COMMAND(
         measure, choose = measure_on.build(model, loading), choose_on.build(model, loading)
         train = choose_on.on("train").with_limit(settings["train_limit"]).build(model, loading)
         live = loading.load(model, task=work.task)
-    kinds = (kind,) if kind else None
-    counts = _counts(budgets, len(counted_heads(live, kinds)))
-    plan = Plan(
-        counts, names, kinds, seed_numbers, settings["steps"],
-        Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
-    )  # fmt: skip
+    plan = replace(plan, keep=_counts(budgets, len(counted_heads(live, kinds))))
     keeping = output.out if settings["save_models"] else None
     path = "" if by_harness else work.source.data
     models = Models(keeping / "models", Saving(model, loading.revision, data=path)) if keeping else None
@@ -137,13 +138,23 @@ def _budgets(text: str) -> tuple[Budget, ...]:
     for budget in budgets:
         if budget.counts != "heads":
             raise click.UsageError(f"--keep {budget}: a trade-off keeps numbers or shares of heads, such as 12 or 35%.")
+        if not (budget.share if budget.heads is None else budget.heads):
+            raise click.UsageError(f"--keep {budget}: a trade-off keeps at least 1 head, such as --keep 1.")
+    if len(set(budgets)) < len(budgets):
+        sizes = ", ".join(map(str, budgets))
+        raise click.UsageError(f"--keep repeats a value: {sizes}. Give each value once.")
     return budgets
 
 
 def _counts(budgets: tuple[Budget, ...], total: int) -> tuple[int, ...]:
-    """Numbers of heads to keep of so many."""
-    sizes = (budget.of(total) if budget.heads is None else int(budget.heads) for budget in budgets)
-    return tuple(dict.fromkeys(sizes))
+    """Numbers of heads to keep of so many; shares that come to the same number are one size."""
+    sizes = {budget: budget.of(total) if budget.heads is None else int(budget.heads) for budget in budgets}
+    for budget, size in sizes.items():
+        if not size:
+            raise click.UsageError(
+                f"--keep {budget}: of {total} heads this is none; a trade-off keeps at least 1 head, such as --keep 1."
+            )
+    return tuple(dict.fromkeys(sizes.values()))
 
 
 def _refuse_models(output: options.Output, models: Models | None) -> None:

@@ -62,9 +62,9 @@ class SourceEncoder(nn.Module):
         self.model = model
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
-        start_B1 = torch.full_like(input_ids[:, :1], int(self.model.config.decoder_start_token_id))
+        token_B1 = torch.zeros_like(input_ids[:, :1])  # any: cross attention has its keys and values from the source
         result = self.model(
-            input_ids=input_ids, attention_mask=attention_mask, decoder_input_ids=start_B1, use_cache=True
+            input_ids=input_ids, attention_mask=attention_mask, decoder_input_ids=token_B1, use_cache=True
         )
         return result.encoder_last_hidden_state, *cache_tensors(result.past_key_values.cross_attention_cache)
 

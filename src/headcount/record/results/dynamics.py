@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import ClassVar
 
 from headcount.record.result import MeasuredOn, PruningStep, Result
@@ -26,6 +27,10 @@ class Epoch:
     epoch: float  # 0.25: after a quarter of the first one
     value: float  # of the metric with all heads
     points: tuple[EpochStep, ...]
+
+    def share_left(self, step: EpochStep) -> float:
+        """The share of the own score that a step keeps; nan if that score is 0 or less, also in older records."""
+        return step.kept_share if self.value > 0 else nan
 
     def nearest(self, share: float) -> EpochStep:
         """The measured step whose share of removed heads is nearest to this one."""

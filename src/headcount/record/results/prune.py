@@ -205,6 +205,11 @@ class Pruning(Result):
         return self.pipeline.endswith("/scratch")
 
     @property
+    def named_heads(self) -> bool:
+        """Whether heads were given by name, so that it is unknown what they were chosen on; not those of a control."""
+        return self.method == "given" and not self.from_random
+
+    @property
     def stage_of_steps(self) -> str:
         """What had been done to the model at the steps of its curve."""
         compensated = self.compensation is not None and self._masked is None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.record import Record
-from headcount.record.results.dynamics import EpochStep
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, judged, named, picked
 from headcount.report.palette import MARKERS
@@ -25,7 +24,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         shares = [point.share for point in epochs[0].points]
         numbers = [line.epoch for line in epochs]
         for index, share in enumerate(shares[1:-1], start=1):
-            percentages = [_percent(line.points[index]) for line in epochs]
+            percentages = [100 * line.share_left(line.points[index]) for line in epochs]
             style: dict[str, Any] = {
                 "color": colours(0.9 * index / len(shares)),
                 "marker": MARKERS[index % len(MARKERS)],
@@ -38,11 +37,13 @@ def _draw(records: Sequence[Record]) -> Drawing:
         for index, line in enumerate(epochs):
             style = {"color": colours(0.9 * index / len(epochs)), "marker": MARKERS[index % len(MARKERS)]}
             label = f"{line.epoch:g} ({line.value:.{max(1, digits_for(line.value) - 1)}f})"
-            right.plot(
-                [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
-            )
+            percentages = [100 * line.share_left(point) for point in line.points]
+            right.plot([100 * share for share in shares], percentages, label=label, **style)
             row = {**judged(record), "epoch": line.epoch}
-            rows += [{**row, **picked(point, "share", "value", "kept_share")} for point in line.points]
+            rows += [
+                {**row, **picked(point, "share", "value"), "kept_share": line.share_left(point)}
+                for point in line.points
+            ]
         right.set(xlabel="heads pruned (%)", title=named(record, records))
         right.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
         right.legend(title=f"epoch ({record.parts.metric})", loc="upper left", bbox_to_anchor=(1, 1))
@@ -51,10 +52,6 @@ def _draw(records: Sequence[Record]) -> Drawing:
         "(left, one line per share pruned) and by share pruned (right, one line per epoch)."
     )
     return Drawing(canvas, caption, rows)
-
-
-def _percent(point: EpochStep) -> float:
-    return 100 * point.kept_share
 
 
 FIGURE = Figure("Pruning during training", "Michel et al. 2019, Figure 5", ("by_epoch",), _draw)

@@ -22,15 +22,15 @@ def _answer(record: Record[Dynamics]) -> str:
     at_start, at_end = early.nearest(_PAPER_SHARE), late.nearest(_PAPER_SHARE)
     return (
         f"With {at_start.share:.0%} of the heads masked, the model of epoch {early.epoch:g} keeps "
-        f"{_percent(at_start.kept_share)} of its own {record.parts.metric}, that of epoch {late.epoch:g} "
-        f"keeps {_percent(at_end.kept_share)}."
+        f"{_percent(early.share_left(at_start))} of its own {record.parts.metric}, that of epoch {late.epoch:g} "
+        f"keeps {_percent(late.share_left(at_end))}."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[Dynamics]) -> Rows:
         return [
-            [f"{epoch.epoch:g}", epoch.value, *(100 * point.kept_share for point in epoch.points[1:])]
+            [f"{epoch.epoch:g}", epoch.value, *(100 * epoch.share_left(point) for point in epoch.points[1:])]
             for epoch in record.parts.by_epoch
         ]
 
@@ -52,9 +52,9 @@ def _printed(record: Record[Dynamics]) -> list[Printed]:
     digits = max(1, max(digits_for(epoch.value) for epoch in epochs) - 1)
     values = ", ".join(f"{epoch.epoch:g}: {epoch.value:.{digits}f}" for epoch in epochs)
     late = [epoch for epoch in epochs if epoch.epoch >= 10]
-    steps = {epoch.epoch: epoch.nearest(_PAPER_SHARE) for epoch in late}
+    steps = [(epoch, epoch.nearest(_PAPER_SHARE)) for epoch in late]
     shares = ", ".join(
-        f"{_percent(step.kept_share)} with {step.share:.0%} at epoch {epoch:g}" for epoch, step in steps.items()
+        f"{_percent(epoch.share_left(step))} with {step.share:.0%} at epoch {epoch.epoch:g}" for epoch, step in steps
     )
     paper = "1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9 BLEU"
     return [

@@ -13,7 +13,9 @@ from transformers import LogitsProcessorList, PreTrainedModel, PreTrainedTokeniz
 from headcount.corpora.ragged import Ragged
 from headcount.corpora.target_language import language_token
 from headcount.errors import UsageError
+from headcount.hooks import config_of
 from headcount.progress import Progress, silent
+from headcount.sites.decoder_input import generation_start
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.translation.limits import RowEnds, RowLimits
@@ -52,6 +54,8 @@ def decode(
         raise UsageError(f"beams must be at least 1 (1 is greedy decoding); got {beams}.")
     if not callable(getattr(model, "generate", None)):
         raise UsageError(f"{type(model).__name__} cannot generate: load it with task='translation'.")
+    if getattr(config_of(model), "is_encoder_decoder", False):
+        generation_start(model)  # raises if there is none
     written_ids: list[list[int]] = [[] for _ in range(len(source))]
     count = 0
     with evaluating(model):

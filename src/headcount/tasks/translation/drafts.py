@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
+from headcount.sites.decoder_input import generation_start
 from headcount.sites.devices import input_device
 from headcount.tasks.translation.decoding import ONE_OUTPUT, cut, most_new_tokens
 
@@ -108,7 +109,7 @@ class Drafts:
 
     def _run(self, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
         """[P, L]: the prediction of every token of the drafts; and the output of the encoder."""
-        start_P1 = torch.full((len(self.draft_PL), 1), model.config.decoder_start_token_id)
+        start_P1 = torch.full((len(self.draft_PL), 1), generation_start(model))
         source: dict[str, Any] = (
             {"input_ids": self.source_BT[self.pending_P].to(input_device(model))}
             if self.hidden_PTD is None
