@@ -20,6 +20,7 @@ _SMALL = {
 _POSITIONS = {"max_position_embeddings": 64}
 _IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 _GROUPED = {**_SMALL, **_POSITIONS, **_IDS, "num_key_value_heads": 2, "head_dim": 16}
+_NO_HEAD_DIM = {name: value for name, value in _GROUPED.items() if name != "head_dim"}  # as published checkpoints
 _BART = {
     "vocab_size": VOCABULARY,
     "d_model": 64,
@@ -83,11 +84,11 @@ _BUILDERS: dict[str, Callable[[], nn.Module]] = {
     "bloom": partial(_other, "BloomConfig", "BloomForCausalLM", vocab_size=VOCABULARY, hidden_size=64, n_layer=3, n_head=4, **_IDS),
     "llama": partial(_other, "LlamaConfig", "LlamaForCausalLM", **_GROUPED),
     "mistral": partial(_other, "MistralConfig", "MistralForCausalLM", **_GROUPED),
-    "qwen2": partial(_other, "Qwen2Config", "Qwen2ForCausalLM", **_GROUPED),
+    "qwen2": partial(_other, "Qwen2Config", "Qwen2ForCausalLM", **_NO_HEAD_DIM),
     "qwen3": partial(_other, "Qwen3Config", "Qwen3ForCausalLM", **_GROUPED),
     "gemma2": partial(_other, "Gemma2Config", "Gemma2ForCausalLM", **_GROUPED, query_pre_attn_scalar=16, sliding_window=8),
     "gemma3": partial(_other, "Gemma3TextConfig", "Gemma3ForCausalLM", **_GROUPED, query_pre_attn_scalar=16, sliding_window=8),
-    "phi3": partial(_other, "Phi3Config", "Phi3ForCausalLM", **{k: v for k, v in _GROUPED.items() if k != "head_dim"}),
+    "phi3": partial(_other, "Phi3Config", "Phi3ForCausalLM", **_NO_HEAD_DIM),
     "t5": partial(
         _other, "T5Config", "T5ForConditionalGeneration",
         vocab_size=VOCABULARY, d_model=64, d_kv=16, d_ff=96, num_layers=3, num_heads=4,

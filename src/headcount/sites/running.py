@@ -16,6 +16,7 @@ from headcount.errors import ModelError
 
 _BACKEND = "_attn_implementation_internal"
 _COPIED = "_headcount_backend"  # attribute of modules while a block is open
+_EXPERTS = "_experts_implementation_internal"  # of a config: the kernel of a mixture of experts
 
 
 @contextmanager
@@ -93,6 +94,20 @@ def eager_attention(model: nn.Module) -> AbstractContextManager[None]:
 
 
 @contextmanager
+def eager_experts(model: nn.Module) -> Iterator[None]:
+    """Compute mixtures of experts expert by expert inside the block, as plain matrix products."""
+    configs = {id(config): config for _, config in _configs(model) if _EXPERTS in vars(config)}
+    before = [(config, getattr(config, _EXPERTS)) for config in configs.values()]
+    try:
+        for config, _ in before:
+            setattr(config, _EXPERTS, "eager")
+        yield
+    finally:
+        for config, implementation in before:
+            setattr(config, _EXPERTS, implementation)
+
+
+@contextmanager
 def full_precision(model: nn.Module) -> Iterator[None]:
     """Weights of half precision in float32 inside the block, to train them; rounded to their type afterwards.
 
@@ -116,11 +131,7 @@ def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
 
     A copy of the model made inside the block has its own backend again after it.
     """
-    holders = [
-        (module, config)
-        for module in model.modules()
-        if isinstance(config := getattr(module, "config", None), PreTrainedConfig)
-    ]
+    holders = _configs(model)
     configs = {id(config): config for _, config in holders}
     changes: list[_BackendChange] = []
     for config in configs.values():
@@ -137,6 +148,15 @@ def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
         for module, config in holders:
             if not any(change.config is config for change in _open_changes):
                 module.__dict__.pop(_COPIED, None)
+
+
+def _configs(model: nn.Module) -> list[tuple[nn.Module, PreTrainedConfig]]:
+    """Each module that has a config, and that config."""
+    return [
+        (module, config)
+        for module in model.modules()
+        if isinstance(config := getattr(module, "config", None), PreTrainedConfig)
+    ]
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from headcount.record.results.inspect import Cost, KindCost
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_in, width_out
-from headcount.sites.running import eager_attention, evaluating, run
+from headcount.sites.running import eager_attention, eager_experts, evaluating, run
 from headcount.sites.site import Site, SiteKey
 from headcount.tasks.batch import first_example, token_count
 
@@ -106,8 +106,11 @@ def _flops(model: nn.Module, length: int, batch: Mapping[str, Tensor] | None) ->
     synthetic = batch is None
     try:
         batch = example_batch(model, batch=1, length=length, target=length, padded=False) if batch is None else batch
-        # Eager attention consists of plain matrix products, which the counter knows on every device.
-        with evaluating(model), eager_attention(model), FlopCounterMode(display=False) as counter:
+        # Eager attention and experts are plain matrix products, which the counter knows on every device. The default
+        # of experts, torch's grouped_mm, counts as 0.
+        with (
+            evaluating(model), eager_attention(model), eager_experts(model), FlopCounterMode(display=False) as counter
+        ):  # fmt: skip
             run(model, batch, synthetic=synthetic)
     except ModelError:
         return {}

@@ -20,6 +20,7 @@ from headcount.hooks import configured_module
 from headcount.metrics import COSINE_DISTANCE, Metric
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
+from headcount.sites.rotary import forget_widest
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
 from headcount.tasks.pooling import MEAN, pool, pooling_of, token_limit
@@ -105,6 +106,7 @@ class Embedding(PlainTextTask):
                 f"{type(original).__name__} compares texts with images; the embedding task needs a model with one "
                 "stack. Save its text part as a checkpoint of its own, such as CLIPTextModel, and give that."
             )
+        forget_widest(model)
         check_length(model, batch["input_ids"].shape[1])
         check_ids(model, batch["input_ids"])
         device = input_device(model)

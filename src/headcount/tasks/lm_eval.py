@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ _AGGREGATIONS: dict[str, tuple[_Columns, _Ratio]] = {
     "perplexity": (lambda value: (-float(value), 1.0), np.exp),
     "weighted_perplexity": (lambda value: (-float(value[0]), float(value[1])), np.exp),
     "bits_per_byte": (lambda value: (-float(value[0]), float(value[1])), lambda ratio: ratio / np.log(2)),
+}
+# (metric, its aggregation) -> the lowest and highest value it can have.
+_BOUNDS = {
+    **{(name, "mean"): (0.0, 1.0) for name in _ANSWERS},
+    ("perplexity", "perplexity"): (1.0, inf),
+    ("word_perplexity", "weighted_perplexity"): (1.0, inf),
+    ("byte_perplexity", "weighted_perplexity"): (1.0, inf),
+    ("bits_per_byte", "bits_per_byte"): (0.0, inf),
 }
 
 
@@ -187,7 +196,12 @@ def mean_over_tasks(measures: Sequence[Measure]) -> Metric:
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
     point = 0.01 if _ANSWERS.issuperset(names) else 1.0
-    metric = Metric(name, of_sums, higher_is_better=directions.pop(), point=point)
+    lowest, highest = zip(
+        *(_BOUNDS.get((measure.metric, measure.aggregation), (-inf, inf)) for measure in measures), strict=True
+    )
+    metric = Metric(
+        name, of_sums, higher_is_better=directions.pop(), point=point, lowest=min(lowest), highest=max(highest)
+    )
     answers = len(measures) == 1 and name in _ANSWERS
     return replace(metric, answers=wrong_or_right, right=all_right) if answers else metric
 

@@ -18,6 +18,7 @@ from headcount.hooks import is_encoder_decoder
 from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
 from headcount.sites.causality import is_causal
 from headcount.sites.devices import input_device
+from headcount.sites.rotary import forget_widest
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_ids, check_logits
@@ -110,6 +111,7 @@ class MaskedLanguageModelling(PlainTextTask):
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
+        forget_widest(model)
         check_length(model, batch["input_ids"].shape[1])
         check_ids(model, batch["input_ids"])
         if not is_encoder_decoder(model) and is_causal(model):

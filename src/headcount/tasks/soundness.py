@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError, UsageError
 from headcount.hooks import configured_module, is_encoder_decoder
+from headcount.sites.rotary import widest_alike
 from headcount.sites.running import evaluating
 
 _PADDED = ("input_ids", "attention_mask", "token_type_ids", "labels")
@@ -52,7 +53,8 @@ def check_finite(model: nn.Module, values: Tensor, what: str) -> None:
 def check_losses(model: nn.Module, batch: Mapping[str, Any], nll: Callable[[nn.Module, Any], Tensor]) -> None:
     """Raise if the loss of a text is not a number; warn if it depends on the padding after the text.
 
-    It does in a model that ignores its attention mask. The shortest text of the batch is run alone and padded.
+    It does in a model that ignores its attention mask. The shortest text of the batch is run alone and padded, but not
+    to a width that changes its rotary positions, which is none of the mask's doing.
     nll: function that returns the loss of each example of a batch, and checks that it is a number.
     """
     mask_BT = batch.get("attention_mask")
@@ -60,7 +62,7 @@ def check_losses(model: nn.Module, batch: Mapping[str, Any], nll: Callable[[nn.M
         return  # no texts, or padding before them
     row = int(mask_BT.sum(-1).argmin())
     length = int(mask_BT[row].sum())
-    lengths = dict.fromkeys((length, mask_BT.shape[1]))  # once if nothing is padded
+    lengths = dict.fromkeys((length, widest_alike(model, length, mask_BT.shape[1])))  # once if nothing is padded
     with evaluating(model):
         losses = [float(nll(model, _row(model, batch, row, columns))) for columns in lengths]
     alone, padded = losses[0], losses[-1]

@@ -17,7 +17,9 @@ from headcount.corpora.plain import SUFFIX
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
 from headcount.errors import UsageError
+from headcount.hooks import configured_module
 from headcount.metrics import Metric
+from headcount.sites.rotary import scalings
 from headcount.tasks.batch import Batch, Batches, chunks, fingerprint
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import FIRST, USUAL, Reading, Task, check_texts, chosen_metric
@@ -76,6 +78,33 @@ class TextTask(Task):
 
     def first_batch(self) -> Batch:
         return self.batch(range(min(FIRST, len(self))))
+
+    def check(self, model: nn.Module) -> None:
+        self._warn_of_rotary_positions(model)
+        super().check(model)
+
+    def _warn_of_rotary_positions(self, model: nn.Module) -> None:
+        """Warn if texts depend on the longest one in their batch, because rotary positions are scaled for all of it."""
+        scaled = scalings(model)
+        if not scaled or max(map(len, self._chunks)) == 1:
+            return
+        lengths_N = self.lengths[:, 0]
+        for scaling in scaled:
+            changed = 0
+            for rows in self._chunks:
+                alone = [scaling.frequencies(int(length)) for length in lengths_N[rows]]
+                changed += sum(number != max(alone) for number in alone)
+            if changed:
+                limit, beyond = scaling.limit, int((lengths_N > scaling.limit).sum())
+                longer = "1 text is longer" if beyond == 1 else f"{beyond} texts are longer"
+                warnings.warn(
+                    f"{type(configured_module(model)).__name__} scales the rotary positions of a whole batch "
+                    f"({scaling.name}) if a text has more than {limit} tokens: {longer}, and {changed} of {len(self)} "
+                    "depend on a longer one in their batch. Measure with batch_size=1 (--batch-size 1), or with "
+                    f"max_length={limit} (--max-length {limit}).",
+                    stacklevel=2,
+                )
+                return
 
     def _encode(self, rows: Iterable[int]) -> Any:
         """The output of the tokenizer (input_ids, attention_mask, ...) as tensors padded to the longest text.

@@ -13,6 +13,7 @@ from headcount.errors import UsageError, check_type
 from headcount.hooks import config_of, configured_module
 from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
+from headcount.sites.rotary import forget_widest
 from headcount.tasks.soundness import check_ids
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ _UNKNOWN = 0.2  # share of unknown tokens above which a tokenizer is doubted
 
 
 def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:
-    """These entries of a batch on the model's device, with the padding id of the model.
+    """These entries of a batch on the model's device, with the padding id of the model; what ran before has no effect.
 
     Decoders that classify read their answer at the last token that is not padding, by its id in the config.
     """
+    forget_widest(model)
     check_length(model, batch["input_ids"].shape[1])
     check_ids(model, batch["input_ids"])
     inputs = {name: batch[name] for name in names}

@@ -30,6 +30,7 @@ SIZES = {
     "bos_token_id": 1,
     "eos_token_id": 0,
 }
+MISSING: Any = object()  # the value of a setting that a config does not have
 UNEVEN = ["decoder.1.*", "decoder.2.0", "decoder.2.1", "decoder.3.*[0-5]"]  # an empty layer, a whole group
 BROKEN_GROUP = ["decoder.1.0", "decoder.2.2", "decoder.2.3"]
 EVEN = ["decoder.*.0", "decoder.*.1"]
@@ -43,7 +44,8 @@ LLAMA_3, QWEN2 = _WORDS + r"|\p{N}{1,3}" + _OTHERS, _WORDS + r"|\p{N}" + _OTHERS
 
 def build(family: str, **settings: Any) -> PreTrainedModel:
     torch.manual_seed(0)
-    config = getattr(tf, f"{family}Config")(**{**SIZES, **settings})
+    sizes = {name: value for name, value in {**SIZES, **settings}.items() if value is not MISSING}
+    config = getattr(tf, f"{family}Config")(**sizes)
     model = getattr(tf, f"{family}ForCausalLM")(config).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -78,6 +80,11 @@ def fields(path: Path) -> dict[str, Any]:
         ("Qwen2", {"hidden_size": 128}, [], "qwen2"),
         ("Qwen2", {}, EVEN, "deci"),
         ("Qwen2", {}, UNEVEN, "deci"),
+        ("Qwen2", {"head_dim": MISSING}, [], "qwen2"),  # as the published checkpoints
+        ("Qwen2", {"head_dim": MISSING}, EVEN, "deci"),
+        ("Qwen2", {"head_dim": MISSING}, UNEVEN, "deci"),
+        ("Qwen2", {"head_dim": MISSING}, EMPTY_FIRST, "deci"),
+        ("Llama", {"head_dim": MISSING}, EVEN, "llama"),
         ("Qwen3", {}, EVEN, "qwen3"),
         ("Qwen3", {"tie_word_embeddings": True}, UNEVEN, "openelm"),
         ("Qwen3", {"tie_word_embeddings": True}, BROKEN_GROUP, "openelm"),

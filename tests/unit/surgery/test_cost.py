@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 import torch
+import transformers as tf
 from torch import nn
 
 import headcount as hc
 import zoo
 from headcount.sites.inputs import example_batch
+from headcount.sites.running import eager_experts
 from headcount.surgery.cost import head_parameters
 
 
@@ -89,3 +94,85 @@ def test_the_cache_of_a_pruned_model_with_windows() -> None:
     model = zoo.build("gemma2")  # windows of 8 tokens in layers 0 and 2
     small = hc.remove(model, hc.locate(model).mask(off=["decoder.0.*"]))
     assert hc.cost(small, length=12).cache_bytes == 2 * 4 * (7 * 1 + 12 * 2 * 16 + 7 * 2 * 16)
+
+
+_MIXTURE = {
+    "vocab_size": 99,
+    "hidden_size": 64,
+    "intermediate_size": 112,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "num_experts_per_tok": 2,
+    "max_position_embeddings": 256,
+}
+_EXPERTS = {"num_experts": 4, "moe_intermediate_size": 48, "shared_expert_intermediate_size": 40, "pad_token_id": 0}
+
+
+def mixture(family: str, **settings: Any) -> Any:
+    torch.manual_seed(0)
+    config = getattr(tf, f"{family}Config")(**_MIXTURE, **settings)
+    return getattr(tf, f"{family}ForCausalLM")(config).eval()
+
+
+def test_experts_by_hand() -> None:
+    found = hc.cost(mixture("Mixtral", num_local_experts=4), length=128)
+    # queries and output, keys and values of 2 heads of 8, two products of attention
+    attention = 2 * 128 * (2 * 64 * 64 + 2 * 64 * 16) + 2 * 2 * 128 * 128 * 64
+    experts = 2 * 128 * 2 * 3 * 64 * 112  # two of each token, three matrices
+    assert found.flops == 3 * (attention + experts + 2 * 128 * 64 * 4) + 2 * 128 * 64 * 99 == 55_296_000
+    assert found.kinds["decoder"].flops == 3 * attention
+
+
+@pytest.mark.parametrize("implementation", ["grouped_mm", "batched_mm", "eager"])
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("Mixtral", {"num_local_experts": 4}),
+        ("Qwen2Moe", _EXPERTS),
+        ("Qwen3Moe", {**_EXPERTS, "head_dim": 8}),
+        ("Olmoe", {"num_experts": 4, "pad_token_id": 0}),
+    ],
+)
+def test_experts_count_however_the_model_computes_them(
+    family: str, settings: dict[str, Any], implementation: str
+) -> None:
+    model = mixture(family, **settings)
+    model.set_experts_implementation("eager")
+    plain = hc.cost(model, length=20)
+    model.set_experts_implementation(implementation)
+    assert hc.cost(model, length=20) == plain
+    assert plain.flops is not None
+    layers = model.model.layers
+    one_expert = 2 * 20 * sum(weights[0].numel() for layer in layers for weights in layer.mlp.experts.parameters())
+    model.config.num_experts_per_tok = 1
+    for module in model.modules():  # routers read their config once
+        if hasattr(module, "top_k"):
+            module.top_k = 1
+    assert hc.cost(model, length=20).flops == plain.flops - one_expert
+
+
+def test_the_implementation_of_experts_is_left_alone() -> None:
+    model = mixture("Mixtral", num_local_experts=4)
+    settings, weights = copy.deepcopy(vars(model.config)), copy.deepcopy(model.state_dict())
+    hc.cost(model)
+    with pytest.raises(RuntimeError):
+        hc.cost(model, batch={"input_ids": torch.ones(1, 5, 5, dtype=torch.long)})
+    assert vars(model.config) == settings
+    assert settings["_experts_implementation_internal"] == "grouped_mm"
+    assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
+
+
+def test_each_config_has_its_own_implementation_of_experts_afterwards() -> None:
+    first, second = mixture("Mixtral", num_local_experts=4), mixture("Olmoe", num_experts=4, pad_token_id=0)
+    second.set_experts_implementation("batched_mm")
+    both = nn.ModuleList([first, second])
+
+    def interrupted() -> None:
+        with eager_experts(both):
+            assert [model.config._experts_implementation for model in both] == ["eager", "eager"]
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [model.config._experts_implementation for model in both] == ["grouped_mm", "batched_mm"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from torch import nn
 import headcount as hc
 import zoo
 from headcount.errors import UnknownName, UsageError
-from headcount.statistics import share_interval
+from headcount.metrics import Metric
+from headcount.statistics import Comparison, share_interval
 from headcount.tasks.harness import task_names
 from headcount.tasks.lm_eval import Measure, mean_over_tasks
 from headcount.tasks.quality import Quality
@@ -130,6 +133,62 @@ def test_a_resample_without_an_example_of_a_task_is_the_mean_of_the_others() -> 
     assert interval.value == pytest.approx(right.mean())
     assert interval.low < interval.value < interval.high
     assert metric.of(statistics[:4]) == pytest.approx(right[:4].mean())
+
+
+ACC = Measure("a", "acc", "mean", True)
+PERPLEXITY = Measure("p", "perplexity", "perplexity", False)
+WORDS = Measure("w", "word_perplexity", "weighted_perplexity", False)
+BYTES = Measure("b", "byte_perplexity", "weighted_perplexity", False)
+BITS = Measure("n", "bits_per_byte", "bits_per_byte", False)
+
+
+@pytest.mark.parametrize(
+    ("measures", "lowest", "highest"),
+    [
+        ([ACC], 0, 1),
+        ([ACC, Measure("e", "exact_match", "mean", True)], 0, 1),
+        ([ACC, Measure("s", "score", "mean", True)], -inf, inf),
+        ([Measure("s", "acc", "perplexity", True)], -inf, inf),  # a metric of that name alone, not the harness's
+        ([PERPLEXITY], 1, inf),
+        ([WORDS, BYTES, PERPLEXITY], 1, inf),
+        ([BITS], 0, inf),
+        ([BITS, WORDS], 0, inf),
+    ],
+)
+def test_the_interval_is_within_what_the_metrics_can_be(measures: list[Measure], lowest: float, highest: float) -> None:
+    """A perplexity of 1667 had the interval -45676 to 92822, and a mean of two accuracies reached 1.027."""
+    metric = mean_over_tasks(measures)
+    assert (metric.lowest, metric.highest) == (lowest, highest)
+    beyond, tasks = 0, len(measures)
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        statistics, other = np.zeros((2, 6 * tasks, 2 * tasks))
+        for index, measure in enumerate(measures):
+            rows, columns = slice(6 * index, 6 * index + 6), slice(2 * index, 2 * index + 2)
+            for table in (statistics, other):
+                rare = random.random(6) < 0.15
+                values = rare != (seed % 2) if measure.higher_is_better else random.lognormal(-1, 1.5, 6)
+                table[rows, columns] = np.stack([values, np.ones(6)], 1)
+        quality = Quality.of(metric, statistics)
+        interval, plain = quality.interval(), Quality.of(unbounded(metric), statistics).interval()
+        assert lowest <= interval.low <= interval.value <= interval.high <= highest
+        assert interval == pytest.approx((plain.value, max(plain.low, lowest), min(plain.high, highest)))
+        change, free = (Quality.of(m, other).against(Quality.of(m, statistics)) for m in (metric, unbounded(metric)))
+        assert change.low == max(free.low, lowest - highest)
+        assert change.high == min(free.high, highest - lowest)
+        beyond += plain.low < lowest or plain.high > highest
+    assert (beyond > 0) == ((lowest, highest) != (-inf, inf))  # what is tested occurs
+
+
+def test_a_change_of_shares_is_at_most_all_of_them() -> None:
+    metric = mean_over_tasks([ACC, ACC])
+    row = Comparison(difference=0.9, low=0.7, high=1.1, p=0.01)
+    assert metric.possible_change(row).high == 1
+    assert metric.possible_change(row._replace(difference=-0.9, low=-1.1, high=-0.7)).low == -1
+
+
+def unbounded(metric: Metric) -> Metric:
+    return replace(metric, lowest=-inf, highest=inf)
 
 
 def test_what_is_refused(model: Any, files: dict[str, str], bert: nn.Module) -> None:

@@ -19,6 +19,7 @@ from headcount.exports.gguf.vocabulary import Vocabulary
 from headcount.exports.measured import Measured
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.selection.shape import Shape
+from headcount.sites.locate import locate
 
 if TYPE_CHECKING:
     from gguf import GGUFWriter
@@ -105,7 +106,7 @@ def _write_settings(writer: GGUFWriter, subject: ExportedModel, layout: layouts.
     config: Any = model.config
     heads, kv_heads = [block.heads for block in blocks], [block.kv_heads for block in blocks]
     inner = [int(config.intermediate_size)] * len(blocks)
-    size = int(config.head_dim or config.hidden_size // config.num_attention_heads)
+    size = locate(model)[0].head_dim  # configs of Qwen2 do not state it
     writer.add_name(Path(subject.name).name)
     writer.add_context_length(layout.context)
     writer.add_embedding_length(config.hidden_size)
