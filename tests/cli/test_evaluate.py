@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 import headcount as hc
 import zoo
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.corpora.examples import example_hash, in_first_half
 from tokens import sentences, word_tokenizer
 
@@ -115,6 +116,33 @@ def test_a_pruned_model_is_told_from_the_texts_its_heads_were_chosen_on(folder: 
     assert "unknown" in run("evaluate", str(small), "--data", str(other)).stdout.splitlines()[0]
     (small / "chosen_on.json").write_text('{"examples": [1]}')
     assert "chosen_on.json is damaged" in run("evaluate", str(small), "--data", str(other)).output
+
+
+def test_commands_know_what_the_heads_of_a_model_of_the_hub_were_chosen_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`evaluate` said nothing of it, and `prune` of the same model called the texts held out. It has no branch main."""
+    plain = ["--task", "language-modelling", "--data", str(folder / "plain.txt")]
+    small = tmp_path / "hub" / "models--org--half" / "snapshots" / ("0" * 40)
+    choose = ["--choose", "gradient", "--keep", "50%", "--out", str(small)]
+    pruned = run("prune", str(folder / "language-modelling"), *plain, *choose)
+    assert pruned.exit_code == 0, pruned.output
+    (small.parent.parent / "refs").mkdir()
+    (small.parent.parent / "refs" / "v2").write_text(small.name)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    chosen = read_chosen_on(str(small))
+    settings = {
+        "evaluate": [], "ablate": [], "bench": ["--repeats", "2", "--lengths", "8"],
+        "prune": ["--choose", "magnitude", "--keep", "2"],
+    }  # fmt: skip
+    for command, options in settings.items():
+        out = tmp_path / command
+        done = run(command, "org/half", "--revision", "v2", *plain, *options, "--out", str(out))
+        assert done.exit_code == 0, done.output
+        measured = hc.Record.load(out / "record.json").parts.measured_on
+        assert [part.examples for part in measured.chosen_on] == [len(chosen[0].example_hashes)], command
+    assert read_chosen_on(str(tmp_path / "prune")) == chosen
 
 
 def test_what_is_wrong_is_said(folder: Path, tmp_path: Path) -> None:

@@ -177,6 +177,23 @@ def test_a_byte_order_mark_is_not_part_of_the_first_sentence(
         assert done.stdout == "The dog sees.\nThe dog sees.\n"
 
 
+def test_a_carriage_return_within_a_line_ends_no_sentence(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Translations stood beside other sources; evaluate reads the line as one text."""
+    batches: list[list[str]] = []
+    monkeypatch.setattr("headcount.studies.evaluation.translate", lambda *inputs, **_: batches.append(inputs[-1]) or [])
+    source = tmp_path / "source.txt"
+    source.write_bytes("one\rtwo\nthree\r\n\n\u2028four\x0bfive\x85".encode())
+    for file in (str(source), "-"):
+        assert run("translate", str(trained), file, input=source.read_bytes()).exit_code == 0
+    assert batches == [["one\rtwo", "three", "", "\u2028four\x0bfive\x85"]] * 2
+    source.write_bytes(b"one\rtwo\rthree\r")
+    refused = run("translate", str(trained), str(source))
+    assert refused.exit_code != 0
+    assert "its lines end in carriage returns (CR)" in " ".join(refused.output.split())
+
+
 def test_a_translation_with_line_breaks_is_one_line(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

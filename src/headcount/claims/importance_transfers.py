@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.most_heads_can_go import ablations
+from headcount.claims.steps import SEEN
 from headcount.claims.studied import StudiedModel
-from headcount.record.results.ablate import Ablation
 from headcount.statistics import Interval
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    studied = [parts.other for model in models if (parts := model.first(Ablation)) and parts.other]
+    results, seen = ablations(models)
+    studied = [parts.other for parts in results if parts.other]
     studied = [other for other in studied if other.pearson.r == other.pearson.r]
     if not studied:
-        return missing("no record of ablation on two data sets: give --other-split")
+        return missing(SEEN if seen else "no record of ablation on two data sets: give --other-split")
     interval = pooled([Interval(other.pearson.r, other.pearson.low, other.pearson.high) for other in studied])
     detail = ", ".join(f"{other.spearman.r:.2f}" for other in studied)
     return Measurement(interval, above(interval, 0.0), len(studied), 1, f"Spearman's {detail}")

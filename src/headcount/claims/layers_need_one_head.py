@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headcount.claims.claim import Claim, Measurement, missing
+from headcount.claims.most_heads_can_go import ablations
 from headcount.claims.shares import (
     TOO_FEW,
     can_harm,
@@ -14,6 +15,7 @@ from headcount.claims.shares import (
     share_of_layers,
     unless_noticed,
 )
+from headcount.claims.steps import SEEN
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation, BestAlone
 
@@ -24,10 +26,11 @@ def _best_heads(parts: Ablation) -> Mapping[str, BestAlone]:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    studied = [parts for model in models if (parts := model.first(Ablation)) and not parts.distance]
+    results, seen = ablations(models)
+    studied = [parts for parts in results if not parts.distance]
     held_out = [(parts, best) for parts in studied if (best := _best_heads(parts))]
     if not held_out:
-        reason = "the head was chosen on the examples it is measured on" if studied else ""
+        reason = "the head was chosen on the examples it is measured on" if studied else SEEN if seen else ""
         return missing(reason or "no record of ablation by a metric that is no distance")
     held_out = [(parts, best) for parts, best in held_out if can_harm(parts, best.values())]
     if not held_out:

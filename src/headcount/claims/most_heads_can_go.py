@@ -14,14 +14,23 @@ from headcount.claims.shares import (
     share_of_heads,
     unless_noticed,
 )
+from headcount.claims.steps import SEEN
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation
 
 
+def ablations(models: Sequence[StudiedModel]) -> tuple[list[Ablation], bool]:
+    """Ablation on examples that the heads of a pruned model were hardly chosen on, and whether others were left out."""
+    results = [parts for model in models if (parts := model.first(Ablation))]
+    held_out = [parts for parts in results if parts.measured_on is None or not parts.measured_on.much_seen]
+    return held_out, len(held_out) < len(results)
+
+
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    studied = [parts for model in models if (parts := model.first(Ablation)) and not parts.distance]
+    results, seen = ablations(models)
+    studied = [parts for parts in results if not parts.distance]
     if not studied:
-        return missing("no record of ablation by a metric that is no distance")
+        return missing(SEEN if seen else "no record of ablation by a metric that is no distance")
     studied = [parts for parts in studied if can_harm(parts, parts.one_out.values())]
     if not studied:
         return missing(TOO_FEW)

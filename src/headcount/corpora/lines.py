@@ -15,18 +15,18 @@ def read_lines(path: Path) -> Iterator[str]:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if number == 1:
-                    _check_line_end(line, path)
+                    check_line_end(line, str(path))
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield _decoded(line, f"{path}:{number}")
     except OSError as error:
         raise CorpusError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def _check_line_end(line: bytes, path: Path) -> None:
-    """Raise if lines end in carriage returns only: the file would be read as one text."""
+def check_line_end(line: bytes, name: str) -> None:
+    """Raise if the lines of a file, of which this is the first, end in carriage returns only: it would be one text."""
     if not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
         raise CorpusError(
-            f"{path}:1 contains the whole file: its lines end in carriage returns (CR), as on old systems. "
+            f"{name}:1 contains the whole file: its lines end in carriage returns (CR), as on old systems. "
             "Convert them to LF or CRLF, for example with tr '\\r' '\\n'.",
             reason="carriage returns",
         )

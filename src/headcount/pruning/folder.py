@@ -104,7 +104,7 @@ def prune_in_folder(
     if saving.standalone:
         loading_classes(model)  # fails before the work
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
-    execution = replace(execution, chosen_before=read_chosen_on(saving.source))
+    execution = replace(execution, chosen_before=read_chosen_on(saving.source, saving.revision))
     if not pipeline.trains:
         refuse_training_run(out)
         with _unfinished(out, settings, model, data) if pipeline.chooser.resumes else nullcontext() as search_folder:
@@ -274,12 +274,13 @@ def sweep(
                     )
     elsewhere = tuple(name for name in pipelines if name not in records)
     measured = data.measure is not None and data.train is not None
+    chosen_before = read_chosen_on(saving.source, saving.revision)
     points = {name: SweepPoint.of(records[name].parts) for name in pipelines if name in records}
     parts = Sweep(
         {**_swept_earlier(out, pipelines, every_settings), **points},
         next(iter(pipelines.values())).chooser.name,
         elsewhere,
-        measured_on([*read_chosen_on(saving.source), data.training], data.measuring) if measured else None,
+        measured_on([*chosen_before, data.training], data.measuring) if measured else None,
     )
     fingerprint = data.train.fingerprint if data.train is not None else ""
     arguments = {"measured_on": data.measuring.fingerprint} if measured else {}

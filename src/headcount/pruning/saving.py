@@ -67,7 +67,7 @@ class Saving:
 
         def add_files(fresh: Path) -> None:
             copy_companions(self.source, fresh, revision=self.revision)
-            write_chosen_on(fresh, [*read_chosen_on(self.source), *chosen_on])
+            write_chosen_on(fresh, [*read_chosen_on(self.source, self.revision), *chosen_on])
             record.save(fresh / _RECORD)
             write_card(fresh, record, source=self.source, revision=self.revision, name=card_name(folder))
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from headcount.errors import RecordError
 from headcount.record.record import Record
 
+RECORD = "record.json"
+
 
 def folder_record(model: str, study: str) -> Record | None:
     """The record of a study in the folder of a model; None if it has none that this version can read."""
-    file = Path(model) / "record.json"
+    file = Path(model) / RECORD
     try:
         record = Record.load(file) if model and file.is_file() else None
     except RecordError:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torch import nn
 
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Step, counts_to, curve
@@ -47,7 +48,10 @@ def dynamics(
     name: str = "",
     progress: Progress = silent,
 ) -> Record[Dynamics]:
-    """Prune every epoch's model by its own scores and measure after each step."""
+    """Prune every epoch's model by its own scores and measure after each step.
+
+    The folders of the checkpoints say what the heads of a pruned model were chosen on before it was trained.
+    """
     epochs: list[Epoch] = []
     metric = None
     for epoch, folder in checkpoints.items():
@@ -63,11 +67,12 @@ def dynamics(
         epochs.append(_epoch(epoch, steps, locate(model).kinds))
     if metric is None:
         raise UsageError("There are no checkpoints to prune.")
+    chosen_before = dict.fromkeys(part for folder in checkpoints.values() for part in read_chosen_on(str(folder)))
     parts = Dynamics(
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         order=order,
-        measured_on=measured_on([task], measure_on or task),
+        measured_on=measured_on([*chosen_before, task], measure_on or task),
         by_epoch=tuple(epochs),
     )
     arguments = {"order": order, "step": step, "measured_on": (measure_on or task).fingerprint}

@@ -274,10 +274,14 @@ def _roles(subject: Explored) -> Record:
 
 
 def _one_out(subject: Explored) -> Record:
+    from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.studies.ablation import ablate
 
-    name, alpha = subject.settings.model, 0.05
-    return ablate(subject.model, subject.measuring, name=name, alone=False, alpha=alpha, progress=subject.progress)
+    model, name = subject.model, subject.settings.model
+    return ablate(
+        model, subject.measuring, name=name, chosen_on=read_chosen_on(name, subject.loading.revision), alone=False,
+        alpha=0.05, progress=subject.progress,
+    )  # fmt: skip
 
 
 def _shown(subject: Explored) -> Record:

@@ -120,11 +120,13 @@ def _attention(subject: StudySubject) -> Record:
 
 
 def _ablation(subject: StudySubject) -> Record:
+    from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.studies.ablation import ablate
 
+    model, name = subject.model, subject.settings.model
     return ablate(
-        subject.model, subject.measuring, name=subject.settings.model, other=subject.other, choose_on=subject.choosing,
-        progress=subject.progress,
+        model, subject.measuring, name=name, other=subject.other, choose_on=subject.choosing,
+        chosen_on=read_chosen_on(name, subject.loading.revision), progress=subject.progress,
     )  # fmt: skip
 
 

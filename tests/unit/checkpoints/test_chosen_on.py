@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,8 +87,98 @@ def test_damaged_files_are_refused(content: str, tmp_path: Path) -> None:
 def test_what_one_model_was_chosen_on_says_nothing_of_an_export_beside_it(tmp_path: Path) -> None:
     """`bench` called texts held out that the heads of an ONNX file beside another pruned model were chosen on."""
     write_chosen_on(tmp_path, [CHOSEN])
-    assert _chosen_on({"whole": nn.Identity(), str(tmp_path): nn.Identity()}) == [CHOSEN]
-    assert _chosen_on({str(tmp_path): nn.Identity(), "other.onnx": object()}) == [CHOSEN, UNKNOWN]
+    assert _chosen_on({"whole": nn.Identity(), str(tmp_path): nn.Identity()}, None) == [CHOSEN]
+    assert _chosen_on({str(tmp_path): nn.Identity(), "other.onnx": object()}, None) == [CHOSEN, UNKNOWN]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str], Path]:
+    """Puts a folder into the local cache of the hub, as the model org/half of a branch or tag."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    home = tmp_path / "hub" / "models--org--half"
+    (home / "refs").mkdir(parents=True)
+
+    def put(folder: Path, revision: str = "main") -> Path:
+        commit = hashlib.sha1(revision.encode()).hexdigest()
+        (home / "refs" / revision).write_text(commit)
+        return Path(shutil.copytree(folder, home / "snapshots" / commit))
+
+    return put
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    """A pruned model of which nothing is known."""
+    bert = zoo.build("bert")
+    mask = hc.locate(bert).mask(off=["encoder.1.0"])
+    hc.save(hc.remove(bert, mask, verify=False), tmp_path / "half", tokenizer=word_tokenizer())
+    return tmp_path / "half"
+
+
+def test_a_model_of_the_hub_says_what_its_heads_were_chosen_on(half: Path, hub: Callable[..., Path]) -> None:
+    """Of a hub id nothing was read: `evaluate` said nothing, and studies called texts held out that were not."""
+    snapshot = hub(half)
+    assert read_chosen_on("org/half") == (UNKNOWN,)
+    write_chosen_on(snapshot, [CHOSEN])
+    assert read_chosen_on("org/half") == read_chosen_on("org/half", snapshot.name) == (CHOSEN,)
+    write_chosen_on(half, [BATCHES])
+    hub(half, "v2")
+    assert read_chosen_on("org/half", "v2") == (BATCHES,)
+    assert _chosen_on({"org/half": nn.Identity()}, "v2") == [BATCHES]
+    assert read_chosen_on("org/half", "v3") == ()
+
+
+def test_an_unpruned_model_of_the_hub_was_chosen_on_nothing(tmp_path: Path, hub: Callable[..., Path]) -> None:
+    hc.save(zoo.build("bert"), tmp_path / "whole")
+    hub(tmp_path / "whole")
+    assert read_chosen_on("org/half") == ()
+
+
+def test_the_record_of_a_model_of_the_hub_says_that_it_was_chosen_on_data(
+    half: Path, tmp_path: Path, hub: Callable[..., Path]
+) -> None:
+    task = hc.task("classification", texts=["w3 w4", "w5"], labels=[0, 1], tokenizer=word_tokenizer())
+    record = hc.prune(zoo.build("bert"), task, keep="50%", choose="gradient").record
+    record.save(half / "record.json")
+    hub(half)
+    assert read_chosen_on("org/half") == (Examples(None, record.signature.data, None),)
+
+
+def test_the_hub_is_asked_only_of_models_that_were_loaded_from_it(
+    half: Path, hub: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Python the name of a model may be any words. Without a connection, a file that is not in the cache is none."""
+    hub(half)
+    addresses: list[object] = []
+
+    def refuse(*arguments: object, **_: object) -> None:
+        addresses.append(arguments)
+        raise OSError("this test has no network")
+
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)  # between its six attempts
+    for name in ("getaddrinfo", "create_connection"):
+        monkeypatch.setattr(socket, name, refuse)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    for name in ("planted", "org/another", "words of mine", "a/b/c", str(half)):
+        read_chosen_on(name)
+    assert not addresses
+    assert read_chosen_on("org/half") == (UNKNOWN,)
+    assert addresses
+
+
+def test_what_the_cache_lacks_is_asked_of_the_hub(
+    half: Path, hub: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading a model brings its config and weights alone. The files are those of the commit that was loaded."""
+    snapshot = hub(half)
+
+    def download(model: str, *, revision: str, allow_patterns: list[str]) -> None:
+        assert (model, revision, FILE in allow_patterns) == ("org/half", snapshot.name, True)
+        write_chosen_on(snapshot, [CHOSEN])
+
+    monkeypatch.setattr("headcount.checkpoints.chosen_on.snapshot_download", download)
+    assert read_chosen_on("org/half") == (CHOSEN,)
 
 
 @pytest.mark.parametrize("chooser", ["mask", "names"])

@@ -134,6 +134,20 @@ def test_a_head_chosen_where_it_is_measured_is_no_evidence() -> None:
     assert decide(CLAIMS["M2"], [model(Record("ablate", record.signature, held_out))]).holds is True
 
 
+@pytest.mark.parametrize("number", ["M1", "M2", "M3"])
+def test_ablation_on_the_examples_that_heads_were_chosen_on_is_no_evidence(number: str) -> None:
+    """Of a pruned model: its heads were chosen to be needed on these examples."""
+    record = ablation(4)
+    measured = curves(late).parts.measured_on
+    for overlap, held_out, models in ((0, True, 1), (1, False, 1), (18, False, 0), (20, False, 0), (None, None, 1)):
+        parts = replace(record.parts, measured_on=replace(measured, overlap=overlap, held_out=held_out))
+        verdict = decide(CLAIMS[number], [model(replace(record, parts=parts))])
+        assert verdict.models == models, overlap
+        assert ("the very examples" in verdict.detail) == (not models)
+    both = decide(CLAIMS[number], [model(replace(record, parts=parts)), model(record, name="unpruned")])
+    assert both.models == 2
+
+
 @pytest.mark.parametrize("number", ["M4", "M5", "M6", "M7", "M8", "M9"])
 def test_curves_on_the_examples_that_heads_were_ranked_on_are_no_evidence(number: str) -> None:
     record = dynamics({1: straight, 12: late}) if number in ("M8", "M9") else curves(late, by_kind=SENSITIVE)

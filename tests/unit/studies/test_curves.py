@@ -329,3 +329,19 @@ def test_orders_that_read_no_text_choose_on_none(orders: tuple[str, ...], reads_
     measured = pruning_curves(classifier(), task, plan=plan).parts.measured_on
     assert len(measured.chosen_on) == reads_text
     assert measured.held_out is not reads_text
+
+
+def test_texts_that_the_heads_of_any_epoch_were_chosen_on_are_not_held_out(tmp_path: Path) -> None:
+    """`train` of a pruned model writes them into the folder of every epoch; claim M9 was decided on them."""
+    for epoch in (1, 2):
+        hc.save(classifier(epoch), tmp_path / "epochs" / f"{epoch:03d}")
+    task = labelled(classifier(2))
+    measure_on = hc.task("classification", texts=["w3 w9", "w9 w4"], labels=[0, 1], tokenizer=word_tokenizer())
+    apart = dynamics(epochs_of(tmp_path), hc.load, task, measure_on=measure_on, step=1.0).parts.measured_on
+    assert (apart.held_out, len(apart.chosen_on)) == (True, 1)
+    write_chosen_on(tmp_path / "epochs" / "002", [Examples.of(measure_on)])
+    seen = dynamics(epochs_of(tmp_path), hc.load, task, measure_on=measure_on, step=1.0).parts.measured_on
+    assert (seen.held_out, seen.overlap, seen.much_seen) == (False, 2, True)
+    write_chosen_on(tmp_path / "epochs" / "001", [Examples.of(measure_on)])  # one text, not one for each epoch
+    same = dynamics(epochs_of(tmp_path), hc.load, task, measure_on=measure_on, step=1.0).parts.measured_on
+    assert same == seen

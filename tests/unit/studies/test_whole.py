@@ -15,7 +15,9 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
 import laboratory
+import zoo
 from forks import PATIENCE, started
+from headcount.checkpoints.chosen_on import write_chosen_on
 from headcount.checkpoints.loading import Loading
 from headcount.claims.pool import LEDGER
 from headcount.corpora.source import Source
@@ -28,9 +30,11 @@ from headcount.report.papers import shown
 from headcount.report.section import ordered
 from headcount.report.subject import subjects
 from headcount.studies import parts, point
+from headcount.studies.explore import ExploreSettings, explore
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.subject import StudySubject
 from headcount.studies.whole import whole_study
+from headcount.tasks.overlap import UNKNOWN, Examples
 from tokens import sentences, word_tokenizer
 
 pytestmark = pytest.mark.usefixtures("unverified")
@@ -69,6 +73,29 @@ def test_every_part_is_there_or_says_why(settings: StudySettings, tmp_path: Path
     paths = {part: one.signature.arguments.get("data") for part, one in record.parts.records.items()}
     assert (paths["gradient"], paths["ablation"]) == (f"{tmp_path} dev", f"{tmp_path} test")
     assert paths["curves"] == str(tmp_path), "it says itself what it was measured on"
+
+
+def test_ablation_knows_what_heads_of_a_pruned_model_were_chosen_on(settings: StudySettings, tmp_path: Path) -> None:
+    """`headcount ablate` did; in whole studies, M1 to M3 were decided on the texts that heads were chosen on."""
+    labelled = [line.split("\t") for line in (tmp_path / "test.tsv").read_text().splitlines()[1:]]
+    texts, labels = [text for _, text in labelled], [int(label) for label, _ in labelled]
+    test = hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
+    write_chosen_on(tmp_path / "m", [Examples.of(test)])
+    record = whole_study("michel2019", settings, tmp_path / "out", parts=["ablation"])
+    measured = record.parts.records["ablation"].parts.measured_on
+    assert (measured.overlap, measured.held_out) == (48, False)
+    verdicts = {row.number: row for row in record.parts.records[LEDGER].parts.verdicts}
+    for number in ("M1", "M2", "M3"):
+        assert (verdicts[number].models, "the very examples" in verdicts[number].detail) == (0, True)
+
+
+def test_exploring_knows_what_heads_of_a_pruned_model_were_chosen_on(tmp_path: Path) -> None:
+    hc.save(zoo.build("llama"), tmp_path / "small", tokenizer=word_tokenizer())
+    (tmp_path / "texts.txt").write_text("\n".join(sentences(12)) + "\n")
+    write_chosen_on(tmp_path / "small", [UNKNOWN])
+    settings = ExploreSettings(model=str(tmp_path / "small"), source=Source(str(tmp_path / "texts.txt")))
+    measured = explore(settings, tmp_path / "out").parts.records["ablation"].parts.measured_on
+    assert (measured.examples, measured.held_out) == (12, None)
 
 
 def test_finished_parts_are_not_run_again(

@@ -43,8 +43,8 @@ def COMMAND(
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = ablate(
-            live, task, name=model, other=other_task, chosen_on=read_chosen_on(model), folder=output.unfinished,
-            progress=bars.show, **settings,
+            live, task, name=model, other=other_task, chosen_on=read_chosen_on(model, loading.revision),
+            folder=output.unfinished, progress=bars.show, **settings,
         )  # fmt: skip
     effects = record.parts.one_out
     least = sorted(effects, key=lambda head: abs(effects[head].difference))[:3]

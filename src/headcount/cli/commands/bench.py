@@ -62,7 +62,7 @@ def COMMAND(
         if work is not None and task is not None:
             _check_inputs(models, task, loading, replace(work, reference=model))
     with show.Bars() as bars:
-        chosen_on = _chosen_on(models) if task is not None else []
+        chosen_on = _chosen_on(models, loading.revision) if task is not None else []
         record = speed(models, bench=bench, task=task, chosen_on=chosen_on, progress=bars.show)
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
@@ -70,7 +70,7 @@ def COMMAND(
     output.present(record, "" if pruned_models else small)
 
 
-def _chosen_on(models: Mapping[str, Any]) -> list[Examples]:
+def _chosen_on(models: Mapping[str, Any], revision: str | None) -> list[Examples]:
     """What heads of the models were chosen on. Of an export in one file, which cannot say it, it is unknown."""
     from torch import nn
 
@@ -80,7 +80,7 @@ def _chosen_on(models: Mapping[str, Any]) -> list[Examples]:
     return [
         examples
         for name, model in models.items()
-        for examples in read_chosen_on(name) or (() if isinstance(model, nn.Module) else (UNKNOWN,))
+        for examples in read_chosen_on(name, revision) or (() if isinstance(model, nn.Module) else (UNKNOWN,))
     ]
 
 

@@ -62,8 +62,8 @@ def COMMAND(
     with show.working(f"Measuring {model}"):
         task = work.build(model, loading)  # wrong data is reported before a large model is loaded
         _check_tokenizer(against, model, task, loading)
-        chosen_on = read_chosen_on(model)
         live = loading.load(model, task=work.loaded_for)
+        chosen_on = read_chosen_on(model, loading.revision)
     with show.Bars() as bars:
         data_name = work.task if work.by_harness else work.source.label
         record = evaluate(
