@@ -53,6 +53,9 @@ WAYS = {
     "one class only": ("warns", "test_one_class_only_is_warned_of"),
     "NaN or infinity in activations": ("refuses", "test_activations_that_are_no_numbers_are_refused"),
     "a model that ignores its attention mask": ("warns", "test_a_model_that_ignores_its_attention_mask_is_warned_of"),
+    "rotary positions scaled by the longest text of a batch": (
+        "warns", "unit/tasks/test_rotary_positions.py::test_texts_that_depend_on_a_longer_one_are_counted",
+    ),
     "wrong task for the model": ("refuses", "test_a_task_that_the_model_is_not_for_is_refused"),
     "data order": ("right", "test_the_order_of_the_data_changes_nothing"),
     "shuffled batches": (
