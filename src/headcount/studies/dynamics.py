@@ -52,6 +52,7 @@ def dynamics(
 
     The folders of the checkpoints say what the heads of a pruned model were chosen on before it was trained.
     """
+    chosen_before = dict.fromkeys(part for folder in checkpoints.values() for part in read_chosen_on(str(folder)))
     epochs: list[Epoch] = []
     metric = None
     for epoch, folder in checkpoints.items():
@@ -67,7 +68,6 @@ def dynamics(
         epochs.append(_epoch(epoch, steps, locate(model).kinds))
     if metric is None:
         raise UsageError("There are no checkpoints to prune.")
-    chosen_before = dict.fromkeys(part for folder in checkpoints.values() for part in read_chosen_on(str(folder)))
     parts = Dynamics(
         metric=metric.name,
         higher_is_better=metric.higher_is_better,

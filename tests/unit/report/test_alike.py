@@ -126,6 +126,28 @@ def test_the_share_that_was_masked_is_the_one_that_was_measured() -> None:
     assert answer.startswith(f"With {steps[1]} of the heads masked")
 
 
+def test_a_loss_without_heads_is_a_multiple_of_that_with_all_and_no_share_that_is_kept() -> None:
+    """ "keeps 84% of its own loss", though the loss was worse."""
+    epochs = [
+        {
+            **epoch, "epoch": 9 + number, "value": 2.0,
+            "points": [{**point, "value": 2.0 + point["share"]} for point in epoch["points"]],
+        }
+        for number, epoch in enumerate(encode(records.dynamics().parts)["by_epoch"])
+    ]  # fmt: skip
+    record = records.changed(records.dynamics(), metric="loss", higher_is_better=False, by_epoch=epochs)
+    section = sections["dynamics"]
+    assert section.answer(record) == (
+        "With 40% of the heads masked, the loss of the model of epoch 9 is 1.20 times that with all heads, of the "
+        "model of epoch 11 1.20 times; lower is better."
+    )
+    (table,) = section.tables([("m", record)])
+    assert table.title == "loss over that of the epoch with all heads"
+    assert [row[-1] for row in table.rows] == [1.5] * 3
+    (kept,) = (row for row in section.printed(record) if "kept" in row.what)
+    assert kept.ours == "1.20 times its loss with 40% at epoch 10, 1.20 times its loss with 40% at epoch 11"
+
+
 def test_one_corpus_that_two_models_read_is_left_out_once() -> None:
     record = records.changed(made.roles(SITES), skipped={"empty": 5})
     (table,) = [table for table in of("roles", ("a", record), ("b", record)) if table.title == "Heads by role"]

@@ -12,10 +12,19 @@ import pandas as pd
 import pytest
 import sacrebleu
 import torch
-from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbTokenizer
+from transformers import (
+    BertConfig,
+    EncoderDecoderConfig,
+    EncoderDecoderModel,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    NllbTokenizer,
+    RobertaConfig,
+)
 
 import headcount as hc
 import laboratory
+from headcount.corpora.ragged import Ragged
 from headcount.errors import UsageError
 from headcount.studies.evaluation import translate
 from headcount.tasks.translation.bleu import bleu, bleu_statistics
@@ -352,6 +361,27 @@ def test_each_sentence_has_one_output_whatever_the_model_asks_for(
     drafts.improve(model)
     drafts.finish(model)
     assert drafts.outputs == expected[0]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(("settings", "offset"), [(BertConfig, 0), (RobertaConfig, 2)])
+def test_a_model_of_two_models_writes_as_many_tokens_as_its_decoder_has_positions(
+    settings: Any, offset: int, beams: int, tokenizer: Any
+) -> None:
+    """Their number is in the config of its decoder; it wrote on, and torch raised an index error."""
+    torch.manual_seed(0)
+    size = {
+        "vocab_size": len(tokenizer), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 16, "pad_token_id": 1,
+    }  # fmt: skip
+    encoder = settings(**size, max_position_embeddings=40 + offset)
+    decoder = settings(**size, max_position_embeddings=24 + offset)
+    both = EncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    model = EncoderDecoderModel(both).eval()
+    model.generation_config.decoder_start_token_id, model.generation_config.pad_token_id = 3, 1
+    rows = Ragged.of([[5] * 30, [6, 7]])
+    written = decode(model, rows, padding=1, beams=beams)  # it has no end token
+    assert [len(ids) for ids in written] == [24, 15]
 
 
 _RULES = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from math import isnan
+from math import isnan, nan
 
 from headcount.record import Record
-from headcount.record.results.dynamics import Dynamics
+from headcount.record.results.dynamics import Dynamics, Epoch, EpochStep
 from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for
 
@@ -17,9 +17,24 @@ def _percent(share: float) -> str:
     return "an unknown share" if isnan(share) else f"{100 * share:.0f}%"
 
 
+def _multiple(epoch: Epoch, point: EpochStep) -> float:
+    """The value of a metric of which lower is better with heads masked, over that with all heads."""
+    return point.value / epoch.value if epoch.value > 0 else nan
+
+
+def _times(multiple: float) -> str:
+    return "an unknown number of times" if isnan(multiple) else f"{multiple:.2f} times"
+
+
 def _answer(record: Record[Dynamics]) -> str:
     early, late = record.parts.by_epoch[0], record.parts.by_epoch[-1]
     at_start, at_end = early.nearest(_PAPER_SHARE), late.nearest(_PAPER_SHARE)
+    if not record.parts.higher_is_better:
+        return (
+            f"With {at_start.share:.0%} of the heads masked, the {record.parts.metric} of the model of epoch "
+            f"{early.epoch:g} is {_times(_multiple(early, at_start))} that with all heads, of the model of epoch "
+            f"{late.epoch:g} {_times(_multiple(late, at_end))}; lower is better."
+        )
     return (
         f"With {at_start.share:.0%} of the heads masked, the model of epoch {early.epoch:g} keeps "
         f"{_percent(early.share_left(at_start))} of its own {record.parts.metric}, that of epoch {late.epoch:g} "
@@ -27,19 +42,33 @@ def _answer(record: Record[Dynamics]) -> str:
     )
 
 
+def _left(parts: Dynamics, epoch: Epoch, point: EpochStep) -> str:
+    if parts.higher_is_better:
+        return _percent(epoch.share_left(point))
+    return f"{_times(_multiple(epoch, point))} its {parts.metric}"
+
+
 def _tables(labelled: Labelled) -> list[Table]:
+    parts = labelled[0][1].parts
+    lower = not parts.higher_is_better
+
     def rows(record: Record[Dynamics]) -> Rows:
         return [
-            [f"{epoch.epoch:g}", epoch.value, *(100 * epoch.share_left(point) for point in epoch.points[1:])]
+            [
+                f"{epoch.epoch:g}", epoch.value,
+                *(_multiple(epoch, point) if lower else 100 * epoch.share_left(point) for point in epoch.points[1:]),
+            ]
             for epoch in record.parts.by_epoch
-        ]
+        ]  # fmt: skip
 
-    parts = labelled[0][1].parts
     columns = [
         Column("epoch"), Column(parts.metric, 2),
-        *(Column(f"{100 * point.share:.0f}% gone", 0) for point in parts.by_epoch[0].points[1:]),
+        *(Column(f"{100 * point.share:.0f}% gone", 2 if lower else 0) for point in parts.by_epoch[0].points[1:]),
     ]  # fmt: skip
-    return [table_of("% of an epoch's own score that is left", labelled, columns, rows)]
+    title = (
+        f"{parts.metric} over that of the epoch with all heads" if lower else "% of an epoch's own score that is left"
+    )
+    return [table_of(title, labelled, columns, rows)]
 
 
 def _alike(record: Record[Dynamics]) -> Hashable:
@@ -52,9 +81,10 @@ def _printed(record: Record[Dynamics]) -> list[Printed]:
     digits = max(1, max(digits_for(epoch.value) for epoch in epochs) - 1)
     values = ", ".join(f"{epoch.epoch:g}: {epoch.value:.{digits}f}" for epoch in epochs)
     late = [epoch for epoch in epochs if epoch.epoch >= 10]
-    steps = [(epoch, epoch.nearest(_PAPER_SHARE)) for epoch in late]
     shares = ", ".join(
-        f"{_percent(epoch.share_left(step))} with {step.share:.0%} at epoch {epoch.epoch:g}" for epoch, step in steps
+        f"{_left(record.parts, epoch, step)} with {step.share:.0%} at epoch {epoch.epoch:g}"
+        for epoch in late
+        for step in [epoch.nearest(_PAPER_SHARE)]
     )
     paper = "1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9 BLEU"
     return [

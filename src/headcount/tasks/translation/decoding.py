@@ -17,6 +17,7 @@ from headcount.hooks import config_of
 from headcount.progress import Progress, silent
 from headcount.sites.decoder_input import generation_start
 from headcount.sites.devices import input_device
+from headcount.sites.inputs import position_limit
 from headcount.sites.running import evaluating
 from headcount.tasks.translation.limits import RowEnds, RowLimits
 
@@ -99,8 +100,14 @@ def check_language(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None
 
 def most_new_tokens(model: PreTrainedModel, source_tokens: int) -> int:
     """Longest output in tokens; a model may never generate the end token."""
-    most = getattr(model.config, "max_position_embeddings", None) or 512
+    most = getattr(model.config, "max_position_embeddings", None) or _positions_of_decoder(model) or 512
     return int(min(most - 1, 2 * source_tokens + 10))
+
+
+def _positions_of_decoder(model: PreTrainedModel) -> int | None:
+    """Most tokens of the decoder of a model of two models, such as bert2bert; None if there is no limit."""
+    decoder = getattr(model, "decoder", None)
+    return None if decoder is None else position_limit(decoder)
 
 
 def _generate(
