@@ -27,9 +27,10 @@ class RuntimeModule(nn.Module):
         self._compute, self._path = compute, path
         file = path / "config.json"
         settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        decoder = settings.get("decoder") or {}
+        decoder = settings.get("decoder")
+        start = decoder.get(_OF_DECODER) if isinstance(decoder, dict) else None
         self.config = SimpleNamespace(**{name: settings.get(name) for name in _SETTINGS})
-        self.config.decoder = SimpleNamespace(**{_OF_DECODER: decoder.get(_OF_DECODER)})
+        self.config.decoder = SimpleNamespace(**{_OF_DECODER: start})
         # Tasks look at the weights for the device and for the precision to expect. Quantization of activations depends
         # on all texts of a batch, so that the precision is not that of float32.
         self.weight = nn.Parameter(torch.zeros((), dtype=torch.float16), requires_grad=False)

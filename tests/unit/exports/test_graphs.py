@@ -149,8 +149,9 @@ def test_a_text_has_the_logits_of_the_plain_call_alone_and_after_padding(
         assert torch.allclose(computed, expected, atol=1e-4)
 
 
-def test_a_translator_without_a_start_token_is_written(tmp_path: Path) -> None:
-    model: Any = zoo.without_start_token("mbart")
+@pytest.mark.parametrize("architecture", ["mbart", "t5gemma"])
+def test_a_translator_without_a_start_token_is_written(architecture: str, tmp_path: Path) -> None:
+    model: Any = zoo.without_start_token(architecture)
     done = hc.export(model, "onnx", tmp_path / "graphs", tokenizer=word_tokenizer(framed=True))
     assert done.agreement is not None
     assert done.agreement.difference < 1e-4

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
 
 from headcount.sites.inputs import first_position
 from headcount.sites.locate import locate
@@ -84,7 +85,7 @@ class TargetDecoder(nn.Module):
         states_BSW = encoder_attention_mask[:, :, None].expand(-1, -1, width).to(written[0].dtype)
         result = self.model(
             decoder_input_ids=input_ids,
-            encoder_outputs=(states_BSW,),
+            encoder_outputs=BaseModelOutput(last_hidden_state=states_BSW),
             attention_mask=encoder_attention_mask,
             past_key_values=cache,
             use_cache=True,
