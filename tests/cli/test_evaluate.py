@@ -135,13 +135,17 @@ def test_commands_know_what_the_heads_of_a_model_of_the_hub_were_chosen_on(
     settings = {
         "evaluate": [], "ablate": [], "bench": ["--repeats", "2", "--lengths", "8"],
         "prune": ["--choose", "magnitude", "--keep", "2"],
+        "study agreement": ["--methods", "magnitude"], "study curves": ["--orders", "magnitude", "--random", "0"],
+        "study compensation": ["--no-greedy"], "study tradeoff": ["--keep", "2", "--ways", "magnitude/untuned"],
     }  # fmt: skip
     for command, options in settings.items():
         out = tmp_path / command
-        done = run(command, "org/half", "--revision", "v2", *plain, *options, "--out", str(out))
+        done = run(*command.split(), "org/half", "--revision", "v2", *plain, *options, "--out", str(out))
         assert done.exit_code == 0, done.output
         measured = hc.Record.load(out / "record.json").parts.measured_on
-        assert [part.examples for part in measured.chosen_on] == [len(chosen[0].example_hashes)], command
+        examples = [part.examples for part in measured.chosen_on]
+        assert examples[:1] == [len(chosen[0].example_hashes)], command
+        assert len(examples) == 1 + command.startswith("study"), command
     assert read_chosen_on(str(tmp_path / "prune")) == chosen
 
 

@@ -44,12 +44,14 @@ def agreement(
     measure_on: Task | None = None,
     methods: Sequence[str] = METHODS,
     name: str = "",
+    revision: str | None = None,
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Record[Agreement]:
     """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
 
     A method that cannot score this model or task is left out, with its reason in the record.
+    name, revision: of the model, whose folder or hub id says what its heads were chosen on if it is pruned.
     folder: for unfinished work, from which the same call resumes: finished scores, and parts of one that supports it.
     """
     for method in methods:
@@ -64,7 +66,7 @@ def agreement(
         metric=measured.metric.name,
         higher_is_better=measured.metric.higher_is_better,
         num_heads=len(exact),
-        measured_on=measured_on([*read_chosen_on(name), task], measured),
+        measured_on=measured_on([*read_chosen_on(name, revision), task], measured),
         by_method={method: {str(head): float(scores[head]) for head in scores} for method, scores in by_method.items()},
         spearman={method: _spearman(scores, exact) for method, scores in by_method.items() if method != EXACT},
         overlap={method: overlaps(scores, exact) for method, scores in by_method.items() if method != EXACT},

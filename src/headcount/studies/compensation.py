@@ -75,6 +75,7 @@ def study_compensation(
     measure_on: Task,
     *,
     name: str = "",
+    revision: str | None = None,
     order: str = "gradient",
     step: float = 0.05,
     most: float = 0.6,
@@ -85,6 +86,7 @@ def study_compensation(
 ) -> Record[CompensationCurves]:
     """Curves of every compensation under the same masks, and of greedy search.
 
+    name, revision: of the model, whose folder or hub id says what its heads were chosen on if it is pruned.
     task: data to score, search and calibrate on. measure_on: held-out data.
     step, most: share of heads between points, and of removed heads at the end. points: loss of the metric at which ways
     are compared. By default 2, or .02 for a metric between 0 and 1. greedy: None skips greedy search.
@@ -112,7 +114,7 @@ def study_compensation(
         metric=quality.metric.name,
         num_heads=len(heads),
         order=order,
-        measured_on=measured_on([*read_chosen_on(name), task], measure_on),
+        measured_on=measured_on([*read_chosen_on(name, revision), task], measure_on),
         full=Whole(float(full_N.mean()), measured_quality(quality)),
         compensations={way: _points(curve, full_N, len(heads)) for way, curve in curves.items()},
         course=course,

@@ -91,11 +91,13 @@ def pruning_curves(
     measure_on: Task | None = None,
     plan: CurvePlan | None = None,
     name: str = "",
+    revision: str | None = None,
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Record[Curves]:
     """Scores are computed on `task`, quality on `measure_on`. By default on `task` too, which the record states.
 
+    name, revision: of the model, whose folder or hub id says what its heads were chosen on if it is pruned.
     folder: for unfinished work, from which the same call resumes: finished scores and curves.
     """
     plan, measured = plan or CurvePlan(), measure_on or task
@@ -110,7 +112,7 @@ def pruning_curves(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
         value=quality.value,
-        measured_on=measured_on([*read_chosen_on(name), *scored_on], measured),
+        measured_on=measured_on([*read_chosen_on(name, revision), *scored_on], measured),
         num_heads=len(locate(model).heads),
         curves=tuple(line.result() for line in lines if line.kinds == kinds),
         against_random=against_random,

@@ -78,7 +78,8 @@ def _trade_off(subject: StudySubject, part: str, **plan: Any) -> Record:
             seeds=settings.seeds, gate_steps=settings.gate_steps, tuning=Tuning(steps=settings.tune_steps),
             scratch_steps=settings.scratch_steps, **plan,
         ),
-        name=settings.model, looking=looking, unlooked=unlooked, folder=subject.folder / part,
+        name=settings.model, revision=subject.loading.revision, looking=looking, unlooked=unlooked,
+        folder=subject.folder / part,
         progress=lambda what, step, of: subject.progress(f"{part}: {what}", step, of),
     )  # fmt: skip
 
@@ -156,7 +157,7 @@ def _curves(subject: StudySubject) -> Record:
     plan = CurvePlan(orders=settings.orders, random=settings.random, step=settings.step)
     return pruning_curves(
         subject.model, subject.choosing, measure_on=subject.measuring, plan=plan, name=settings.model,
-        progress=subject.progress,
+        revision=subject.loading.revision, progress=subject.progress,
     )  # fmt: skip
 
 

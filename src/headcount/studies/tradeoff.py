@@ -54,6 +54,7 @@ def tradeoff(
     plan: Plan,
     *,
     name: str = "",
+    revision: str | None = None,
     looking: Looking | None = None,
     unlooked: str = "there were no sentences to look at",
     folder: Path | None = None,
@@ -63,6 +64,7 @@ def tradeoff(
 ) -> Record[Tradeoff]:
     """Measure every point of the plan, and compare the ways, paired on the same examples.
 
+    name, revision: of the model, whose folder or hub id says what its heads were chosen on if it is pruned.
     looking: sentences to measure roles of the remaining heads on. unlooked: reason if there are none.
     models: folder for the pruned models. command: text before and after the arguments of a pipeline.
     """
@@ -79,7 +81,7 @@ def tradeoff(
         quality = data.measuring.quality(model)
         whole_evidence = looking.evidence(model) if looking else None  # raises before training if it is not possible
         whole_roles = None if whole_evidence is None else held_roles(whole_evidence)
-        chosen_before = read_chosen_on(name)
+        chosen_before = read_chosen_on(name, revision)
         inputs = PointInputs(model, data, plan, shared_folder, looking, whole_evidence, models, command, chosen_before)
         files = _points(inputs, plan.arms(gated), progress)
         processes.gather(None)  # a temporary folder is deleted when all processes are done

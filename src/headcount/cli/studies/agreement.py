@@ -27,7 +27,8 @@ def COMMAND(
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = agreement(
-            live, task, measure_on=measure_on, methods=names, name=model, folder=output.unfinished, progress=bars.show
-        )
+            live, task, measure_on=measure_on, methods=names, name=model, revision=loading.revision,
+            folder=output.unfinished, progress=bars.show,
+        )  # fmt: skip
     repeated = f"--orders gradient,ablation {work.as_options()} --out DIR"
     output.present(record, f"headcount study curves {shlex.quote(model)} {repeated}")

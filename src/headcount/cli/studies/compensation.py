@@ -54,8 +54,8 @@ def COMMAND(
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = study_compensation(
-            live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show,
-            greedy=GreedySteps(candidates, group) if greedy else None, **settings,
+            live, task, measure_on, step=step / 100, most=most / 100, name=model, revision=loading.revision,
+            progress=bars.show, greedy=GreedySteps(candidates, group) if greedy else None, **settings,
         )  # fmt: skip
     repeated = f"--choose greedy --keep N {work.as_options()} --out DIR"
     output.present(record, f"headcount prune {shlex.quote(model)} {repeated}")

@@ -45,8 +45,8 @@ def COMMAND(
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = pruning_curves(
-            live, task, measure_on=measure_on, plan=curve_plan, name=model, folder=output.unfinished,
-            progress=bars.show,
+            live, task, measure_on=measure_on, plan=curve_plan, name=model, revision=loading.revision,
+            folder=output.unfinished, progress=bars.show,
         )  # fmt: skip
     output.present(record, f"headcount prune {shlex.quote(model)} {_choice(record)} {work.as_options()} --out DIR")
 

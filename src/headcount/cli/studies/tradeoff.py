@@ -116,8 +116,8 @@ def COMMAND(
         _refuse_models(output, models)
         with show.Bars() as bars:
             record = tradeoff(
-                live, texts, plan, name=model, looking=looking, unlooked=unlooked, folder=output.unfinished,
-                models=models, progress=bars.show,
+                live, texts, plan, name=model, revision=loading.revision, looking=looking, unlooked=unlooked,
+                folder=output.unfinished, models=models, progress=bars.show,
                 command=_command(model, choose_on, settings["train_limit"], measure_on),
             )  # fmt: skip
     if record.parts.unfinished:  # the process that measures the last point writes the record
