@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from headcount.heads import PAPER_ROLES, Head
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.roles import RolesFound
 from headcount.record.results.tradeoff import Tradeoff
@@ -53,8 +54,8 @@ def _kept(record: Record[Tradeoff], marked: set[str]) -> str:
     point = min(points, key=lambda point: point.keep)
     heads_left = [head for head in point.heads if Head.parse(head).kind == kind]
     return (
-        f"Pruned to {point.keep} of {total} {kind} heads, the model keeps {len(roles & set(heads_left))} of the "
-        f"{len(roles)} heads with such a role; a random choice in the same layers would keep "
+        f"Pruned to {point.keep} of {total} {kind} heads, the model keeps {len(roles & set(heads_left))} of "
+        f"{plural(len(roles), 'head')} with such a role; a random choice in the same layers would keep "
         f"{_expected(heads_left, roles, parts.heads_by_site, kind):.1f}."
     )
 

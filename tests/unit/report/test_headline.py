@@ -39,7 +39,7 @@ def test_numbers_by_hand() -> None:
     roles |= {"encoder.0.1": "delimiter", "decoder.0.0": "positional"}
     assert headline(records(roles, ["encoder.0.0", "encoder.1.0", "encoder.1.3"])) == (
         "Of the 2 most important encoder heads, 2 have a role of the paper (positional, syntactic or rare); by chance "
-        "it would be 0.8. Pruned to 3 of 8 encoder heads, the model keeps 2 of the 3 heads with such a role; a random "
+        "it would be 0.8. Pruned to 3 of 8 encoder heads, the model keeps 2 of 3 heads with such a role; a random "
         "choice in the same layers would keep 1.2."
     )
 

@@ -257,7 +257,7 @@ def test_heads_are_worth_something_for_certain_among_all_that_were_played() -> N
     """Of 20 heads that are worth nothing, one or more have an effect beyond its own interval in 36% of cases."""
     record = made.roles(made.even(2, 8))
     head = encode(record.parts.played)["by_head"]["encoder.0.0"]
-    assert "Of 1 heads that are worth something for certain" in SECTIONS["played"].answer(record)
+    assert "Of 1 head worth something for certain" in SECTIONS["played"].answer(record)
 
     def played(p: float, low: float) -> Record:
         one = {**head, "off": {**head["off"], "p": p}, "share_kept": {"value": 0.8, "low": low, "high": 0.9}}
@@ -274,7 +274,7 @@ def test_heads_are_worth_something_for_certain_among_all_that_were_played() -> N
 
     assert shares(0.01) == {None}, "the table showed shares that the answer and the card did not"
     assert shares(0.001) == {80.0}
-    assert "16 heads were replaced by their roles; no head is worth anything for certain" in answer(0.01, 0.6)
+    assert "Of 16 heads replaced by a role none is worth anything for certain" in answer(0.01, 0.6)
     assert "at least half of that, by the whole interval, for 16" in answer(0.001, 0.6)
     assert "at least half of that, by the whole interval, for 0" in answer(0.001, 0.4)
 

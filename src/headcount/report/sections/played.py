@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headcount.plural import plural
 from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
@@ -23,17 +24,21 @@ def _answer(record: Record[RolesFound]) -> str:
     heads, shares = _heads(record), played.certain if played else {}
     if not shares:
         return (
-            f"{len(heads)} heads were replaced by their roles; no head is worth anything for certain, so that what its "
-            "role gives of it cannot be told."
+            f"Of {plural(len(heads), 'head')} replaced by a role none is worth anything for certain, so that what the role "
+            "gives of it cannot be told."
         )
     best = max(shares, key=lambda name: shares[name].value)
     half = sum(share.low >= 0.5 for share in shares.values())
     share = shares[best]
     return (
-        f"Of {len(shares)} heads that are worth something for certain, the role alone gives at least half of that, by "
-        f"the whole interval, for {half}; most for {best}, {heads[best].role} {heads[best].label}: {share.value:.0%} "
-        f"(95% {share.low:.0%} to {share.high:.0%}{best_of(len(shares))})."
+        f"Of {plural(len(shares), 'head')} worth something for certain, the role alone gives at least half of that, by "
+        f"the whole interval, for {half}; most for {best}, {heads[best].role} {heads[best].label}: "
+        f"{_percent(share.value)} (95% {_percent(share.low)} to {_percent(share.high)}{best_of(len(shares))})."
     )
+
+
+def _percent(share: float) -> str:
+    return Column("", 0).text(100 * share) + "%"
 
 
 def _share(share: Interval | None) -> list[Any]:
