@@ -24,8 +24,8 @@ def _answer(record: Record[RolesFound]) -> str:
     heads, shares = _heads(record), played.certain if played else {}
     if not shares:
         return (
-            f"Of {plural(len(heads), 'head')} replaced by a role none is worth anything for certain, so that what the role "
-            "gives of it cannot be told."
+            f"Of {plural(len(heads), 'head')} replaced by a role none is worth anything for certain, so that what the "
+            "role gives of it cannot be told."
         )
     best = max(shares, key=lambda name: shares[name].value)
     half = sum(share.low >= 0.5 for share in shares.values())
