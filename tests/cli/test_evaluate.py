@@ -135,8 +135,8 @@ def test_commands_know_what_the_heads_of_a_model_of_the_hub_were_chosen_on(
     settings = {
         "evaluate": [], "ablate": [], "bench": ["--repeats", "2", "--lengths", "8"],
         "prune": ["--choose", "magnitude", "--keep", "2"],
-        "study agreement": ["--methods", "magnitude"], "study curves": ["--orders", "magnitude", "--random", "0"],
-        "study compensation": ["--no-greedy"], "study tradeoff": ["--keep", "2", "--ways", "magnitude/untuned"],
+        "study agreement": ["--methods", "magnitude"], "study curves": ["--orders", "gradient", "--random", "0"],
+        "study compensation": ["--no-greedy"], "study tradeoff": ["--keep", "2", "--ways", "rank-gradient/untuned"],
     }  # fmt: skip
     for command, options in settings.items():
         out = tmp_path / command

@@ -16,7 +16,7 @@ from headcount.claims.pruned import Pruning, prunings, seeds_of, unless_refuted,
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.plural import plural
-from headcount.statistics import Interval
+from headcount.statistics import Interval, RatioSums, half_width
 
 _ROUNDS = 5000
 
@@ -27,6 +27,7 @@ class Survival(NamedTuple):
     share: float
     expected: float
     drawn_R: np.ndarray
+    of_layers: RatioSums  # kept marked heads above chance, to marked heads of layers with both
 
     @property
     def excess(self) -> Interval:
@@ -36,8 +37,34 @@ class Survival(NamedTuple):
         return Interval(value, value - (high - self.expected), value + (self.expected - low))
 
     @property
+    def excess_of_one_model(self) -> Interval:
+        """No narrower than a t-interval over three layers or more. Several models differ by as much.
+
+        Permutations take all heads as equally spread: with two of 8 or 12 heads of a layer marked, whose gates vary
+        three times as much as the others, 10 to 14% of verdicts on five seeds of one model were wrong.
+        """
+        half = float(half_width(self._error, self.of_layers.count)) if self._has_layers else 0.0
+        excess = self.excess
+        return excess._replace(low=min(excess.low, excess.value - half), high=max(excess.high, excess.value + half))
+
+    @property
     def p(self) -> float:
-        return float((1 + (self.drawn_R >= self.share - 1e-12).sum()) / (len(self.drawn_R) + 1))
+        """One-sided, of one model: by permutation, and no less than by a t-test over layers."""
+        from scipy.stats import t
+
+        permuted = float((1 + (self.drawn_R >= self.share - 1e-12).sum()) / (len(self.drawn_R) + 1))
+        if not self._has_layers or not self._error > 0:
+            return permuted
+        return max(permuted, float(t.sf((self.share - self.expected) / self._error, self.of_layers.count - 1)))
+
+    @property
+    def _has_layers(self) -> bool:
+        return bool(self.of_layers.count > 2)
+
+    @property
+    def _error(self) -> np.ndarray:
+        """Standard error of the excess over all marked heads; layers in which all are marked add nothing to it."""
+        return np.asarray(self.of_layers.error(self.of_layers.count) * self.of_layers.b)
 
 
 def survival(kept_MH: np.ndarray, marked_H: np.ndarray, site_H: np.ndarray, *, seed: int = 0) -> Survival:
@@ -48,8 +75,12 @@ def survival(kept_MH: np.ndarray, marked_H: np.ndarray, site_H: np.ndarray, *, s
         inside = site_H == site
         dealt_RH[:, inside] = random.permuted(np.tile(marked_H[inside], (_ROUNDS, 1)), axis=1)
     total = marked_H.sum()
-    expected = sum(kept_H[site_H == site].mean() * marked_H[site_H == site].sum() for site in np.unique(site_H))
-    return Survival(float(kept_H @ marked_H / total), float(expected / total), dealt_RH @ kept_H / total)
+    layers = [site_H == site for site in np.unique(site_H)]
+    expected = sum(kept_H[inside].mean() * marked_H[inside].sum() for inside in layers)
+    mixed = [inside for inside in layers if 0 < marked_H[inside].sum() < inside.sum()]
+    above = np.array([(kept_H[inside] - kept_H[inside].mean()) @ marked_H[inside] for inside in mixed])
+    of_layers = RatioSums.of(above / total, np.array([marked_H[inside].sum() / total for inside in mixed]))
+    return Survival(float(kept_H @ marked_H / total), float(expected / total), dealt_RH @ kept_H / total, of_layers)
 
 
 def _survival(pruning: Pruning, marked: set[str]) -> Survival | None:
@@ -82,7 +113,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     rows = [(pruning, row) for pruning in by_model if (row := _survival(pruning, pruning.marked)) is not None]
     if not rows:
         return missing("no model has heads both with and without a role of the paper")
-    interval = pooled([row.excess for _, row in rows])
+    interval = pooled([row.excess if len(rows) > 1 else row.excess_of_one_model for _, row in rows])
     pruned = [model for pruning, _ in rows for model in pruning.models]
     p = f"; p = {rows[0][1].p:.3g}" if len(rows) == 1 else ""
     detail = (

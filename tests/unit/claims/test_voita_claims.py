@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from claimed import ENCODER, best, model, pair, rare_head, relevance, roles, tradeoff
 from headcount.claims.claim import least, ordered, over_seeds
@@ -155,6 +156,35 @@ def test_roles_by_chance_leave_survival_open() -> None:
         excess = survival(kept, marked, layers).excess
         called += not excess.low <= 0 <= excess.high
     assert called <= 12
+
+
+def test_survival_of_one_model_does_not_depend_on_how_much_its_heads_vary() -> None:
+    """Gates of two heads of each layer vary three times as much as others: with five seeds 14% were called."""
+    random, called, small = np.random.default_rng(5), 0, 0
+    layers = np.repeat(np.arange(6), 12)
+    marked = np.tile(np.repeat([1.0, 0.0], [2, 10]), 6)
+    for _ in range(120):
+        gates = random.normal(size=72) * np.where(marked > 0, 3, 1)
+        noisy = [gates + random.normal(size=72) for _ in range(5)]
+        kept = np.stack([(row >= np.sort(row)[-size]).astype(float) for row in noisy for size in (43, 29)])
+        row = survival(kept, marked, layers)
+        interval = row.excess_of_one_model
+        called += not interval.low <= 0 <= interval.high
+        small += row.p < 0.05
+    assert called <= 12
+    assert small <= 12
+
+
+def test_the_excess_of_layers_by_hand() -> None:
+    """Three layers of four heads, two of them marked: what each keeps above chance, and a t-interval over layers."""
+    kept = np.array([[1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1, 0.0]])
+    marked, layers = np.tile([1.0, 1.0, 0.0, 0.0], 3), np.repeat(np.arange(3), 4)
+    row = survival(kept, marked, layers)
+    above = np.array([1.0, 0.0, 0.5]) / 6  # marked heads kept, less chance, of six
+    assert row.share - row.expected == pytest.approx(above.sum())
+    half = stats.t.ppf(0.975, 2) * above.std(ddof=1) * np.sqrt(3)
+    assert row.excess_of_one_model.high - above.sum() == pytest.approx(max(half, row.excess.high - above.sum()))
+    assert row.p >= stats.t.sf(above.sum() / (above.std(ddof=1) * np.sqrt(3)), 2)
 
 
 def test_survival_is_against_the_same_layer_profile() -> None:

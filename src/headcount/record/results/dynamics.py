@@ -32,6 +32,10 @@ class Epoch:
         """The share of the own score that a step keeps; nan if that score is 0 or less, also in older records."""
         return step.kept_share if self.value > 0 else nan
 
+    def multiple(self, step: EpochStep) -> float:
+        """The value of a metric of which lower is better with heads masked, over that with all heads; nan as above."""
+        return step.value / self.value if self.value > 0 else nan
+
     def nearest(self, share: float) -> EpochStep:
         """The measured step whose share of removed heads is nearest to this one."""
         return min(self.points, key=lambda point: abs(point.share - share))

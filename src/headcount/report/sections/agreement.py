@@ -13,7 +13,7 @@ from headcount.report.table import Column, Rows, Table, best_of, digits_for, hea
 def _answer(record: Record[Agreement]) -> str:
     correlations = {method: row["all"] for method, row in record.parts.spearman.items() if not isnan(row["all"].r)}
     if not correlations:
-        return "No score can be compared with ablation: all heads have the same effect."
+        return "No score can be compared with ablation: all heads have the same effect, or there are fewer than four."
     best = max(correlations, key=lambda method: correlations[method].r)
     correlation = correlations[best]
     return (

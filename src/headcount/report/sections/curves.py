@@ -110,7 +110,9 @@ def _mean_text(lines: Sequence[Sequence[Step]], higher_is_better: bool) -> str:
     """The mean share of `unharmed` of several lines."""
     if len(lines) == 1:
         return unharmed_text(lines[0], higher_is_better)
-    return f"{np.mean([unharmed(points, higher_is_better) for points in lines]):.0%}"
+    shares = [unharmed(points, higher_is_better) for points in lines]
+    is_bound = any(share == points[-1].share < 1 for share, points in zip(shares, lines, strict=True))
+    return f"{'at least ' if is_bound else ''}{np.mean(shares):.0%}"
 
 
 def _behind(parts: Curves) -> str:
@@ -183,9 +185,9 @@ def _mean_at(lines: list[Sequence[Step]], index: int) -> float | None:
 
 def _printed(record: Record[Curves]) -> list[Printed]:
     order, lines = next(iter(orders(record.parts).items()))
-    share = unharmed(lines[0], record.parts.higher_is_better)
+    share = unharmed_text(lines[0], record.parts.higher_is_better)
     paper = "20% (WMT), 40% (MNLI), 60% (SST-2)"
-    return [Printed("heads that can go before a loss is measurable", paper, f"{100 * share:.0f}% by {order}")]
+    return [Printed("heads that can go before a loss is measurable", paper, f"{share} by {order}")]
 
 
 SECTION = Section(

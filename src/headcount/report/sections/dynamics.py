@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from math import isnan, nan
+from math import isnan
 
 from headcount.record import Record
 from headcount.record.results.dynamics import Dynamics, Epoch, EpochStep
@@ -17,11 +17,6 @@ def _percent(share: float) -> str:
     return "an unknown share" if isnan(share) else f"{100 * share:.0f}%"
 
 
-def _multiple(epoch: Epoch, point: EpochStep) -> float:
-    """The value of a metric of which lower is better with heads masked, over that with all heads."""
-    return point.value / epoch.value if epoch.value > 0 else nan
-
-
 def _times(multiple: float) -> str:
     return "an unknown number of times" if isnan(multiple) else f"{multiple:.2f} times"
 
@@ -32,8 +27,8 @@ def _answer(record: Record[Dynamics]) -> str:
     if not record.parts.higher_is_better:
         return (
             f"With {at_start.share:.0%} of the heads masked, the {record.parts.metric} of the model of epoch "
-            f"{early.epoch:g} is {_times(_multiple(early, at_start))} that with all heads, of the model of epoch "
-            f"{late.epoch:g} {_times(_multiple(late, at_end))}; lower is better."
+            f"{early.epoch:g} is {_times(early.multiple(at_start))} that with all heads, of the model of epoch "
+            f"{late.epoch:g} {_times(late.multiple(at_end))}; lower is better."
         )
     return (
         f"With {at_start.share:.0%} of the heads masked, the model of epoch {early.epoch:g} keeps "
@@ -45,7 +40,7 @@ def _answer(record: Record[Dynamics]) -> str:
 def _left(parts: Dynamics, epoch: Epoch, point: EpochStep) -> str:
     if parts.higher_is_better:
         return _percent(epoch.share_left(point))
-    return f"{_times(_multiple(epoch, point))} its {parts.metric}"
+    return f"{_times(epoch.multiple(point))} its {parts.metric}"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -56,7 +51,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         return [
             [
                 f"{epoch.epoch:g}", epoch.value,
-                *(_multiple(epoch, point) if lower else 100 * epoch.share_left(point) for point in epoch.points[1:]),
+                *(epoch.multiple(point) if lower else 100 * epoch.share_left(point) for point in epoch.points[1:]),
             ]
             for epoch in record.parts.by_epoch
         ]  # fmt: skip

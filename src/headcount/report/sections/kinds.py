@@ -33,18 +33,20 @@ def _lost_beyond(curve: Curve, knots: Sequence[float], higher_is_better: bool) -
 
 
 def _worst(parts: Curves) -> str | None:
-    """The kind that costs most beyond 60% of its heads; None if a kind was not pruned as far."""
+    """The kind that costs most beyond 60% of its heads; None if a kind was not pruned as far, or if none costs any."""
     curves = _by_kind(parts)
     if any(curve.points[-1].share <= _BEYOND for curve in curves.values()):
         return None
     knots = [point.share for point in min(curves.values(), key=lambda curve: len(curve.points)).points]
-    return max(curves, key=lambda kind: _lost_beyond(curves[kind], knots, parts.higher_is_better))
+    lost = {kind: _lost_beyond(curve, knots, parts.higher_is_better) for kind, curve in curves.items()}
+    worst = max(lost, key=lambda kind: lost[kind])
+    return worst if lost[worst] > 0 else None
 
 
 def _costs_most(parts: Curves) -> str:
     """For certain only if every other kind leads it by the whole interval: one of several alike always costs most.
 
-    Empty if a kind was not pruned as far.
+    Empty if there is none.
     """
     worst, kinds = _worst(parts), _by_kind(parts)
     if worst is None:

@@ -16,7 +16,10 @@ def _answer(record: Record[Replacements]) -> str:
         pair: correlation for pair, correlation in parts.rank_correlations.items() if not isnan(correlation.r)
     }
     if not correlations:
-        return "The replacements cannot be compared: one of them changes nothing for any head."
+        return (
+            "The replacements cannot be compared: one of them changes nothing for any head, or there are fewer than "
+            "four heads."
+        )
     worst = min(correlations, key=lambda pair: correlations[pair].r)
     least = correlations[worst]
     counts = ", ".join(f"{count} with {replacement}" for replacement, count in parts.significant.items())

@@ -15,7 +15,10 @@ def _answer(record: Record[Rules]) -> str:
     pairs = {pair: r for pair, r in pairs.items() if r == r}  # not NaN
     refused = "".join(f" {rule} is left out: {reason}" for rule, reason in record.parts.refused.items())
     if not pairs:
-        return f"The rules cannot be compared: fewer than two of them support this model.{refused}"
+        return (
+            "The rules cannot be compared: fewer than two of them support this model, or it has fewer than four heads."
+            f"{refused}"
+        )
     r = Column("", 2).text
     best, worst = max(pairs, key=lambda pair: pairs[pair]), min(pairs, key=lambda pair: pairs[pair])
     return (

@@ -21,7 +21,7 @@ def _other(record: Record[Ablation]) -> Transfer:
 def _answer(record: Record[Ablation]) -> str:
     pearson = _other(record).pearson
     if isnan(pearson.r):
-        return "Undecided: on one of the two data sets no head changes the metric."
+        return "Undecided: on one of the two data sets no head changes the metric, or there are fewer than four heads."
     correlation = f"changes correlate with Pearson's r = {Column('', 2).text(pearson.r)} ({within(pearson, 2)})"
     if pearson.low > 0:  # noise of both measurements lowers r: even a low one does not say that they hardly do
         often = "mostly" if pearson.low >= _MOSTLY else "tend to"
