@@ -65,6 +65,14 @@ def test_a_fine_tuned_model_knows_its_classes(tuned: str) -> None:
     assert (Path(tuned) / "tokenizer.json").is_file()
 
 
+def test_steps_are_not_cut_by_the_default_number_of_epochs(place: Path, tmp_path: Path) -> None:
+    """`--steps 300` stopped after two epochs without a word."""
+    settings = ["--steps", "40", "--batch", "80", "--out", str(tmp_path / "out")]
+    done = run("train", str(place / "encoder"), *work(place), *settings)
+    assert done.exit_code == 0, done.output
+    assert hc.Record.load(tmp_path / "out" / "record.json").parts.steps == 40
+
+
 def test_a_checkpoint_of_half_precision_is_fine_tuned_in_full(tuned: str, place: Path, tmp_path: Path) -> None:
     half = hc.load(tuned, dtype="float16")
     hc.save(half, tmp_path / "half", tokenizer=word_tokenizer())

@@ -37,7 +37,10 @@ CLAIM = Claim(
     number="M4",
     sentence="A fifth of all heads can go at once without a noticeable loss.",
     where="section 4.2, Figure 3",
-    statistic="share of the score that is left with 20% of the heads gone, lowest gradient score first; above .95",
+    statistic=(
+        "share of the score that is left with 20% of the heads gone, lowest gradient score first (of a loss: that with "
+        "all heads / that without them); above .95"
+    ),
     part="curves",
     changed_by="more examples: the interval is over examples; where a loss becomes noticeable (here at 5%)",
     measure=_measure,

@@ -45,7 +45,10 @@ CLAIM = Claim(
     number="M9",
     sentence="From epoch 10 on, a model keeps at least 85% of its score with 40% of its heads gone.",
     where="section 6, Figure 5",
-    statistic="share of its own score left with 40% of the heads gone, mean of the epochs from 10 on; above .85",
+    statistic=(
+        "share of its own score left with 40% of the heads gone (of a loss: that with all heads / that without them), "
+        "mean of the epochs from 10 on; above .85"
+    ),
     part="dynamics",
     changed_by="more examples and training runs",
     measure=_measure,

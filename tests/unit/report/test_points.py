@@ -122,6 +122,15 @@ def test_several_seeds_of_all_kinds_are_told_apart() -> None:
     assert "(seed 1)" in " ".join(str(line.ours) for line in ALL_KINDS.printed(record))
 
 
+def test_nothing_is_said_of_training_from_scratch_that_did_not_happen() -> None:
+    """The column had a number of steps, and no value."""
+    record = records.tradeoff(kinds=True)
+    rows = [{**row, "scratch": None} for row in encode(record.parts.all_kinds)]
+    (table,) = ALL_KINDS.tables([("model-a", records.changed(record, all_kinds=rows))])
+    assert "scratch" not in " ".join([table.note, *(column.name for column in table.columns)])
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
 def test_headings_say_how_long_scratch_and_gates_had() -> None:
     record = records.tradeoff(kinds=True)
     assert "from scratch (2400 steps)" in _headings(record)

@@ -89,7 +89,9 @@ _SHARE, _POSITIVE = options.Real(0, 1, max_open=True), options.Real(0, min_open=
     "--cooldown", "Steps at the end over which the learning rate decays to zero. Default: of the preset.", least=0
 )
 @options.integer("--steps", "Stop after this many steps. Default: of the preset.")
-@options.integer("--epochs", "Stop after this many passes over the data. Default: no limit, or 2 for fine-tuning.")
+@options.integer(
+    "--epochs", "Stop after this many passes over the data. Default: no limit, or 2 for fine-tuning without --steps."
+)
 @options.integer(
     "--patience", "Stop after this many epochs without improvement; 0 never stops. Default: of the preset.", least=0
 )
@@ -265,7 +267,8 @@ def _fine_tuned(
     work = data.Workload(task, source, None, 32, arguments["max_length"], arguments["metric"])
     train, dev = work.on("train"), work.on(arguments["dev_split"]).with_limit(None)
     columns = {name: source.columns.get(name) for name in ("text", "label", "pair")}
-    recipe = replace(RECIPE, **_asked_recipe(arguments, RECIPE.chunk))
+    asked = _asked_recipe(arguments, RECIPE.chunk)
+    recipe = replace(RECIPE, **({"epochs": None} if "steps" in asked else {}) | asked)
     settings = FineTuningSettings(
         task, model, source.data, recipe, source.limit, arguments["max_length"], arguments["precision"],
         dev_split=arguments["dev_split"], columns=columns, metric=arguments["metric"],

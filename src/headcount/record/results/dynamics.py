@@ -16,7 +16,7 @@ class EpochStep(PruningStep):
     """The model of one epoch with some of its heads masked."""
 
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
-    kept_share: float  # of the epoch's own score with all heads
+    kept_share: float  # of the epoch's own score with all heads; of a loss, that with all heads / this one
     kept: Interval | None = None  # the same with its 95% interval, paired by example
 
 

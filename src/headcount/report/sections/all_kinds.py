@@ -55,6 +55,7 @@ def _heads(record: Record, counts: Mapping[str, int]) -> str:
 
 def _tables(labelled: Labelled) -> list[Table]:
     digits = max(digits_for(record.parts.whole.value) for _, record in labelled)
+    has_scratch = any(row.scratch for _, record in labelled for row in record.parts.all_kinds)
 
     def rows(record: Record) -> Rows:
         parts = record.parts
@@ -62,18 +63,19 @@ def _tables(labelled: Labelled) -> list[Table]:
         for row in parts.all_kinds:
             cells = [*_measured(row.trained, digits), *_measured(row.scratch, digits)]
             lines.append([_heads(record, row.kept_by_kind), row.seed, way_heading(parts, row.way), *cells])
-        return lines
+        return lines if has_scratch else [line[:-2] for line in lines]
 
     parts = labelled[0][1].parts
     columns = headings(
         f"heads ({'/'.join(parts.of)})", "seed", "way", Column("from trained", digits), "95% interval",
-        Column(scratch_heading(parts.steps), digits), "95% interval",
+        *((Column(scratch_heading(parts.steps), digits), "95% interval") if has_scratch else ()),
     )  # fmt: skip
-    note = (
-        f"From trained: {_more_steps(labelled[0][1])} more steps for a trained model; from scratch: "
-        f"{parts.steps.scratch} steps from new random weights with the same heads in every layer."
-    )
-    return [table_of(f"{parts.metric} with heads of all kinds pruned", labelled, columns, rows, note=note)]
+    note = f"From trained: {_more_steps(labelled[0][1])} more steps for a trained model"
+    if has_scratch:
+        note += (
+            f"; from scratch: {parts.steps.scratch} steps from new random weights with the same heads in every layer"
+        )
+    return [table_of(f"{parts.metric} with heads of all kinds pruned", labelled, columns, rows, note=f"{note}.")]
 
 
 def _alike(record: Record) -> Hashable:
