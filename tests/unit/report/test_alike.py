@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import records
 import subjects as made
 from headcount.record import Record
 from headcount.record.codec import encode
-from headcount.report.figure import draw
+from headcount.report.figure import draw, write
 from headcount.report.section import all_tables, sections
 from headcount.report.table import Table
 
@@ -126,8 +128,7 @@ def test_the_share_that_was_masked_is_the_one_that_was_measured() -> None:
     assert answer.startswith(f"With {steps[1]} of the heads masked")
 
 
-def test_a_loss_without_heads_is_a_multiple_of_that_with_all_and_no_share_that_is_kept() -> None:
-    """ "keeps 84% of its own loss", though the loss was worse."""
+def _worse_loss() -> Record:
     epochs = [
         {
             **epoch, "epoch": 9 + number, "value": 2.0,
@@ -135,8 +136,23 @@ def test_a_loss_without_heads_is_a_multiple_of_that_with_all_and_no_share_that_i
         }
         for number, epoch in enumerate(encode(records.dynamics().parts)["by_epoch"])
     ]  # fmt: skip
-    record = records.changed(records.dynamics(), metric="loss", higher_is_better=False, by_epoch=epochs)
-    section = sections["dynamics"]
+    return records.changed(records.dynamics(), metric="loss", higher_is_better=False, by_epoch=epochs)
+
+
+def test_the_figure_of_training_shows_a_worse_loss_as_one(tmp_path: Path) -> None:
+    """ "% of the epoch's own loss kept: 55" of a loss that is 1.82 times as large."""
+    files = {file.suffix: file for file in write("dynamics", [_worse_loss()], tmp_path, ["svg"])}
+    rows = list(csv.DictReader(files[".csv"].open(encoding="utf-8")))
+    assert all(float(row["times_unpruned"]) == pytest.approx(float(row["value"]) / 2.0) for row in rows)
+    assert "kept_share" not in rows[0]
+    drawn = files[".svg"].read_text(encoding="utf-8")
+    assert "loss / loss with all heads" in drawn
+    assert "kept" not in drawn
+
+
+def test_a_loss_without_heads_is_a_multiple_of_that_with_all_and_no_share_that_is_kept() -> None:
+    """ "keeps 84% of its own loss", though the loss was worse."""
+    record, section = _worse_loss(), sections["dynamics"]
     assert section.answer(record) == (
         "With 40% of the heads masked, the loss of the model of epoch 9 is 1.20 times that with all heads, of the "
         "model of epoch 11 1.20 times; lower is better."

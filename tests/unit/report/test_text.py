@@ -398,6 +398,19 @@ def test_the_heads_at_the_ends_of_a_ranking_are_apart_from_the_others() -> None:
     assert ends_of(dict.fromkeys("abcd", 0.5)) == ([], [])
 
 
+def test_a_mean_of_curves_that_never_get_worse_is_a_lower_bound() -> None:
+    record = made.curves(made.even(2, 4))
+    parts = encode(record.parts)
+    for line in parts["curves"]:
+        line["points"] = [
+            {**point, "share": 0.1 * number, "change": {"value": 0, "low": -1, "high": 1}, "kept": None}
+            for number, point in enumerate(line["points"][:3])
+        ]
+    shares = re.findall(r"(at least )?20% (?:by|in)", SECTIONS["curves"].answer(records.changed(record, **parts)))
+    assert len(shares) > 1
+    assert set(shares) == {"at least "}
+
+
 def test_no_kind_costs_most_beyond_what_was_measured() -> None:
     """With half of the heads gone at most, the first kind was said to cost most beyond 60%."""
     record = made.curves(made.even(2, 4))
