@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isnan
 
 from headcount.claims.claim import Claim, Measurement, missing, ordered
-from headcount.claims.studied import StudiedModel
+from headcount.claims.studied import StudiedModel, last_of_each_training
 from headcount.plural import plural
 from headcount.record.results.ledger import Ledger, Verdict
 from headcount.record.results.tradeoff import Tradeoff
@@ -17,9 +17,14 @@ _APART = "no shape has both: models of the languages or domains that it compares
 
 def ledger(models: Sequence[StudiedModel], papers: Sequence[str] = ("voita2019", "michel2019")) -> Ledger:
     """The claims of these papers in the order of their numbers."""
-    seeds = sum(len(_pruning_seeds(model)) for model in models)
-    verdicts = tuple(decide(claim, models) for claim in ordered(papers))
-    return Ledger(verdicts, tuple(model.name for model in models), seeds)
+    counted = last_of_each_training(models)
+    note = "; of several epochs of a training the last counts" if len(counted) < len(models) else ""
+    verdicts = [decide(claim, counted) for claim in ordered(papers)]
+    return Ledger(
+        tuple(replace(verdict, detail=verdict.detail + note) if verdict.models else verdict for verdict in verdicts),
+        tuple(model.name for model in counted),
+        sum(len(_pruning_seeds(model)) for model in counted),
+    )
 
 
 def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement:

@@ -14,6 +14,7 @@ from headcount.record.flat import flat
 from headcount.record.results.combined import Combined
 from headcount.record.results.score import Scoring
 from headcount.record.shape import shape_of
+from headcount.record.training import training_of
 
 Parts = TypeVar("Parts")
 
@@ -85,6 +86,17 @@ def joined(models: Sequence[StudiedModel]) -> list[StudiedModel]:
     for model in models:
         by_weights.setdefault(model.weights, []).append(model)
     return [_join(same) for same in by_weights.values()]
+
+
+def last_of_each_training(models: Sequence[StudiedModel]) -> list[StudiedModel]:
+    """The models without earlier epochs or checkpoints of the training of another one: these are no further draws.
+
+    Counted as models, five epochs decide 10 to 17% of true nulls of V2, and 12 to 43% of M1.
+    """
+    by_run: dict[str, StudiedModel] = {}
+    for model in sorted(models, key=lambda model: training_of(model.name)[1]):
+        by_run[training_of(model.name)[0]] = model
+    return [model for model in models if by_run[training_of(model.name)[0]] is model]
 
 
 def _join(models: Sequence[StudiedModel]) -> StudiedModel:

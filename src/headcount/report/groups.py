@@ -8,6 +8,7 @@ from os.path import commonprefix
 
 from headcount.record import Record
 from headcount.record.shape import shape_of
+from headcount.record.training import training_of
 from headcount.report.figure import data_apart, model_name, named
 
 
@@ -36,7 +37,8 @@ def _one_of_each_model(records: list[Record]) -> list[list[Record]]:
 
 def _without_seed(model: str) -> str:
     """The name of a model without numbers. Checkpoints and epochs of one training are no draws: they keep theirs."""
-    return re.sub(r"(?<!checkpoint-)(?<!epochs/)(?<![\d.])\d+", "#", model.rstrip("/"))
+    run, _ = training_of(model)
+    return re.sub(r"(?<![\d.])\d+", "#", run) + model.rstrip("/")[len(run) :]
 
 
 def group_name(group: Sequence[Record], records: Sequence[Record]) -> str:

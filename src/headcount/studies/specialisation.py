@@ -32,6 +32,7 @@ from headcount.record.results.specialisation import (
     Specialisation,
     Survival,
 )
+from headcount.record.training import training_of
 from headcount.scores.variants import Variant, measure
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -113,7 +114,14 @@ def specialisation(
 
 
 def _check_different(subjects: Mapping[str, Callable[[], ModelWithData]], progress: Progress) -> None:
-    """Raise if two models have the same weights: as two models they would count twice in every interval and p-value."""
+    """Raise if two models are the same, or of one training: they would count twice in every interval and p-value."""
+    runs: dict[str, str] = {}  # training -> name
+    for name in subjects:
+        other = runs.setdefault(training_of(name)[0], name)
+        if other != name:
+            raise UsageError(
+                f"{other} and {name} are of one training. Give one of its models, and others of other seeds."
+            )
     names: dict[str, str] = {}  # weights -> name
     for number, (name, build) in enumerate(subjects.items(), start=1):
         same = names.setdefault(weight_hash(build().model), name)

@@ -259,6 +259,9 @@ def test_a_copy_of_a_model_is_no_further_model(tmp_path: Path, monkeypatch: pyte
         specialisation(subjects, SpecialisationPlan(), folder=tmp_path)
 
     monkeypatch.setattr(module, "_measure", measure)
+    epochs = {f"run/epochs/00{number}": subject(str(number), number) for number in (1, 2)}
+    with pytest.raises(UsageError, match="run/epochs/001 and run/epochs/002 are of one training"):
+        specialisation(epochs, SpecialisationPlan(), folder=tmp_path)
     with pytest.raises(UsageError, match="first and copy have the same weights"):
         study(first=0, copy=0, second=1)
     assert not measured

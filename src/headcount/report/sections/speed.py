@@ -31,7 +31,7 @@ def _answer(record: Record[Speed]) -> str:
     smaller = {row.model for row in record.parts.smaller}
     if not other_models:
         return "Only one model was measured; give a smaller one too to compare their speed."
-    none_faster = bool(smaller) and not any(row.low > 1 for row in record.parts.smaller)
+    none_faster = bool(smaller) and not any(row.low > 1 for row in other_models)
     sentences = []
     for model in dict.fromkeys(row.model for row in other_models):
         rows = [row for row in other_models if row.model == model]
