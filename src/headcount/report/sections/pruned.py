@@ -145,11 +145,8 @@ def _printed(record: Record[Pruning]) -> list[Printed]:
     left = parts.kept_by_kind.get("encoder", 0)
     points = [(left + removed["encoder"], ends[0].value), (left, ends[1].value)]
     gated = {Head.parse(name).kind for name in parts.gates.values}  # one kind alone says nothing of the others
-    gone = {
-        kind: removed[kind] / max(1, removed[kind] + parts.kept_by_kind.get(kind, 0))
-        for kind in parts.kept_by_kind
-        if kind in gated
-    }
+    left_by_kind = {kind: parts.kept_by_kind.get(kind, 0) for kind in (*parts.kept_by_kind, *removed) if kind in gated}
+    gone = {kind: removed[kind] / max(1, removed[kind] + count) for kind, count in left_by_kind.items()}
     shares = [f"{kind} {gone[kind]:.0%}" for kind in sorted(gone, key=lambda kind: -gone[kind])]
     order = f"most gone first: {', '.join(shares)}" if len(gated) > 1 else None
     return [
