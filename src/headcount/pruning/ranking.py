@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -158,6 +159,12 @@ def priced_masks(
             )  # fmt: skip
             return
         yield mask
+    if budget.counts == "milliseconds":  # of other costs, those of the pruned model are compared at the end
+        warnings.warn(
+            f"The model with the fewest heads that can stay takes {price(mask):.4g} milliseconds; the budget {budget} "
+            f"allows {limit:.4g}. Give a larger budget, or a shape with fewer heads.",
+            stacklevel=2,
+        )
 
 
 def _ranked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from headcount.errors import UnknownName, UsageError, VerificationError
 from headcount.metrics import ACCURACY, LOSS, MATTHEWS, PERPLEXITY, TOKEN_ACCURACY, Metric, class_counts
 from headcount.pruning.ranking import Order, Restrictions, counts_to, curve, kept, ranked_masks, untied
 from headcount.selection.shape import Shape
+from headcount.surgery.price import Price
 from headcount.tasks.quality import Quality
 from tokens import sentences, word_tokenizer
 
@@ -269,3 +271,22 @@ def test_groups_go_whole_and_leave_a_stock_checkpoint(tmp_path: Path) -> None:
     assert all(point.removed % 2 == 0 for point in steps)
     with pytest.raises(UsageError, match="group"):
         hc.prune(model, task, choose="gradient", keep=hc.Budget(heads=6), unit="layer")
+
+
+def test_a_budget_of_milliseconds_that_a_shape_cannot_meet_is_warned_of(
+    bert: nn.Module, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model was saved without a word, and its record said the budget."""
+
+    def milliseconds(_: Price, small: nn.Module) -> float:
+        return 1.0 + len(hc.locate(small).heads)
+
+    monkeypatch.setattr(Price, "_milliseconds", milliseconds)
+    least = len(hc.locate(bert).heads) // 2
+    each = hc.locate(bert)[0].num_heads // 2
+    with pytest.warns(UserWarning, match=rf"takes {1 + least} milliseconds; the budget 40%ms allows"):
+        result = hc.prune(bert, task, choose="gradient", keep="40%ms", at_least=each)
+    assert len(result.mask.kept) == least
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hc.prune(bert, task, choose="gradient", keep="70%ms", at_least=each)
