@@ -163,6 +163,16 @@ def test_roles_are_told_in_words() -> None:
     assert set(ROLE_WORDS) == set(role_members.names())
 
 
+def test_words_for_a_role_are_true_of_its_labels() -> None:
+    """Heads at the first token "look at separators or the end", and a head four tokens back at its neighbour."""
+    roles = [("positional", "-4"), ("rare", "two rarest"), ("delimiter", "start")]
+    held = {f"encoder.0.{index}": [records.evidence(*role, 0.95)] for index, role in enumerate(roles)}
+    text = answers([records.changed(made.roles(made.ONE_LAYER), roles=held)])[2]
+    assert "1 looks at a token at a fixed distance (positional)" in text
+    assert "1 looks at one of the two rarest tokens (rare)" in text
+    assert "1 looks at the start, the end or punctuation (delimiter)" in text
+
+
 def test_what_can_go_is_told_with_its_cost() -> None:
     lines = encode(made.curves(SITES).parts.curves)
     lines[0]["points"][0]["low"] = 25.0  # the steps are 30, 28.7, 24.8 and less

@@ -68,11 +68,9 @@ def _drawn(parts: Dynamics, epoch: Epoch, point: EpochStep) -> float:
 
 
 def _label(parts: Dynamics) -> str:
-    return (
-        f"% of the epoch's own {parts.metric} kept"
-        if parts.higher_is_better
-        else (f"{parts.metric} / {parts.metric} with all heads")
-    )
+    if parts.higher_is_better:
+        return f"% of the epoch's own {parts.metric} kept"
+    return f"{parts.metric} / {parts.metric} with all heads"
 
 
 FIGURE = Figure("Pruning during training", "Michel et al. 2019, Figure 5", ("by_epoch",), _draw)

@@ -67,11 +67,9 @@ def limit(points: Sequence[Step]) -> str:
     """What happens to the value beyond the share of `unharmed`."""
     if _are_paired(points):
         return "gets measurably worse"
-    return (
-        "gets worse (too few examples for an interval)"
-        if isnan(points[0].low)
-        else ("leaves the 95% interval of the whole model")
-    )
+    if isnan(points[0].low):
+        return "gets worse (too few examples for an interval)"
+    return "leaves the 95% interval of the whole model"
 
 
 def share_to_try(parts: Curves, order: str) -> float:
